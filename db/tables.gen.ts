@@ -88,8 +88,6 @@ export interface CampaignSendsTable {
   address: string
   person_id: number | null
   message_id: string
-  subject: string | null
-  content: string | null
   state: Generated<string>
   started_at: string | null
   claim: string | null

@@ -3893,7 +3893,7 @@ export interface paths {
         };
         /**
          * List the e-mails of a campaign
-         * @description The send ledger of the campaign, newest first. It has one entry for each occurrence and address, so no address gets the same occurrence twice. An e-mail that was being sent when the server crashed, or that the mail server did not confirm, is `uncertain` and is not sent again automatically.
+         * @description The send ledger of the campaign, newest first. It has one entry for each occurrence and address, so no address gets the same occurrence twice. The text of an e-mail is made when it is sent, from the campaign, the template and the person as they are then; an address that the person no longer has is not mailed. An e-mail that was being sent when the server crashed, or that the mail server did not confirm, is `uncertain` and is not sent again automatically.
          */
         get: operations["listCampaignSends"];
         put?: never;
@@ -14016,6 +14016,7 @@ export interface components {
          *       },
          *       "stats": {
          *         "queued": 0,
+         *         "sending": 0,
          *         "sent": 0,
          *         "failed": 0,
          *         "suppressed": 0,
@@ -14238,7 +14239,7 @@ export interface components {
             without_address: number;
             /** @description Number of addresses left out because another person of the audience has the same one. */
             duplicates: number;
-            /** @description Number of addresses that already got this occurrence. */
+            /** @description Number of addresses that have an e-mail of this occurrence, sent or waiting or failed. */
             already_sent: number;
             /** @description Number of suppressed addresses. */
             suppressed: number;
@@ -14295,6 +14296,7 @@ export interface components {
          * @description Numbers of e-mails of a campaign.
          * @example {
          *       "queued": 0,
+         *       "sending": 0,
          *       "sent": 120,
          *       "failed": 1,
          *       "suppressed": 2,
@@ -14305,6 +14307,8 @@ export interface components {
         CampaignStats: {
             /** @description Waiting to be sent. */
             queued: number;
+            /** @description Being sent now. */
+            sending: number;
             /** @description Accepted by the mail server. */
             sent: number;
             /** @description Refused. */
@@ -14320,7 +14324,7 @@ export interface components {
          * @example sent
          * @enum {string}
          */
-        CampaignSendState: "queued" | "sent" | "failed" | "suppressed" | "uncertain";
+        CampaignSendState: "queued" | "sending" | "sent" | "failed" | "suppressed" | "uncertain";
         /**
          * @description A ledger entry: one address in one occurrence of a campaign.
          * @example {

@@ -386,9 +386,9 @@ describe('getCampaignAudience', () => {
       matched: 8,
       without_address: 1,
       duplicates: 0,
-      already_sent: 5,
+      already_sent: 4,
       suppressed: 1,
-      not_subscribed: 2,
+      not_subscribed: 3,
       reachable: 1,
       problem: null,
     })

@@ -88,7 +88,7 @@ describe('a mail of a campaign that may have arrived', () => {
     smtp.behave('greylist')
     await server.work()
     // Simulates a worker that was killed after it claimed the mail.
-    const killed = server.store.db.updateTable('campaign_sends').set({ run_at: null })
+    const killed = server.store.db.updateTable('campaign_sends').set({ run_at: null, state: 'sending' })
     await killed.where('address', '=', 'ada@example.com').execute()
     smtp.behave('accept')
     warnings.length = 0
@@ -187,7 +187,6 @@ describe('resendCampaignSend', () => {
     const ids = messageIds()
     expect([ids.length, new Set(ids).size]).toEqual([2, 1])
     expect(await sends(id)).toMatchObject([{ state: 'sent', resent_at: start, resent_by: { id: 1 } }])
-    expect((await rows())[0]).toMatchObject({ content: null, subject: null })
     expect(await stats(id)).toMatchObject({ sent: 1, uncertain: 0 })
   })
 

@@ -4,11 +4,12 @@ import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import type { Handler } from '../../kernel/handler.ts'
 import { yieldToEventLoop } from '../../kernel/runtime/cooperative.ts'
+import { addressesIn } from './addresses.ts'
 import { audienceProblem, nextPersons } from './audience.ts'
 import { campaigns } from './campaigns.ts'
 import { findExclusions } from './exclusions.ts'
 import { occurrenceOf } from './occurrence.ts'
-import { addressesIn, addressesInLedger } from './queue.ts'
+import { addressesInLedger } from './queue.ts'
 
 /** The number of persons that one query reads. */
 const atOnce = 200

@@ -93,7 +93,7 @@ export const campaigns = defineResource({
         ? null
         : { id: row.marketing_event_id, name: row.event_name ?? '', date: row.event_date },
     audience: presentAudience(row),
-    stats: { queued: 0, sent: 0, failed: 0, suppressed: 0, uncertain: 0, last_run_at: row.last_run_at },
+    stats: { queued: 0, sending: 0, sent: 0, failed: 0, suppressed: 0, uncertain: 0, last_run_at: row.last_run_at },
     created_at: row.created_at,
     updated_at: row.updated_at,
     version: row.version,

@@ -17,6 +17,20 @@ export interface FilledCampaign extends CampaignDraft {
 }
 
 /**
+ * Returns the subject of the campaign and the content of its template. Returns null when the
+ * campaign or the template has been deleted.
+ */
+export async function draftOf({ db }: Context, id: number): Promise<CampaignDraft | null> {
+  const row = await db
+    .selectFrom('marketing_campaigns')
+    .innerJoin('email_templates', 'email_templates.id', 'marketing_campaigns.marketing_template_id')
+    .select(['marketing_campaigns.subject', 'email_templates.content'])
+    .where('marketing_campaigns.id', '=', id)
+    .executeTakeFirst()
+  return row ?? null
+}
+
+/**
  * Returns the filled e-mail, or an error message when the subject or the content becomes too long.
  * `url` is the unsubscribe link.
  */

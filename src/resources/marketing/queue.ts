@@ -5,15 +5,12 @@ import { v7 } from 'uuid'
 import { defineJob, releaseDedupeKey } from '../../jobs/queue.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { yieldIfDue } from '../../kernel/runtime/cooperative.ts'
-import { fold } from '../../kernel/values/format.ts'
 import { isVeto, longTransaction, write } from '../../kernel/write/write.ts'
-import { placeholdersOfPersons } from '../email-templates/placeholder-values.ts'
+import { addressesIn } from './addresses.ts'
 import { type Audience, type AudiencePerson, audienceProblem, nextPersons, presentAudience } from './audience.ts'
-import { type CampaignDraft, type FilledCampaign, fillCampaign } from './content.ts'
 import { exclusionNotes, findExclusions } from './exclusions.ts'
 import { scheduleSending } from './sending.ts'
 import { presentSend } from './sends.ts'
-import { unsubscribeUrl } from './unsubscribe.ts'
 
 export interface CampaignRun {
   campaign_id: number
@@ -28,14 +25,6 @@ interface Recipient {
 
 /** The maximum number of persons per query, addresses per lookup, and e-mails per transaction. */
 const atOnce = 100
-
-/**
- * Returns the distinct e-mail addresses in stored contact points (JSON text). The addresses are
- * folded, because addresses are stored and compared in that form.
- */
-export const addressesIn = (emails: string): string[] => [
-  ...new Set((JSON.parse(emails) as { value: string }[]).map(({ value }) => fold(value))),
-]
 
 export const queueMails = defineJob<CampaignRun>({
   kind: 'campaigns.queue',
@@ -52,20 +41,20 @@ export const queueMails = defineJob<CampaignRun>({
 export async function queueAll(job: Context, run: CampaignRun, signal?: AbortSignal): Promise<boolean> {
   for (let after = 0; ; ) {
     const ctx: Context = { ...job, origin: 'campaign', time: job.services.clock.now() }
-    const draft = await draftOf(ctx, run.campaign_id)
-    if (!draft) return true
-    const problem = await audienceProblem(ctx, draft.audience)
+    const audience = await audienceOf(ctx, run.campaign_id)
+    if (!audience) return true
+    const problem = await audienceProblem(ctx, audience)
     if (problem !== null) {
       ctx.services.log.warn({ campaign: run.campaign_id }, `A campaign run ended. ${problem}`)
       return true
     }
-    const people = await nextPersons(ctx, draft.audience, { after, limit: atOnce })
+    const people = await nextPersons(ctx, audience, { after, limit: atOnce })
     const last = people.at(-1)
     if (!last) return true
     const recipients = await notYet(ctx, run, recipientsIn(people))
     for (let from = 0; from < recipients.length; from += atOnce) {
       if (signal?.aborted) return false
-      await queueSome(ctx, run, draft, recipients.slice(from, from + atOnce))
+      await queueSome(ctx, run, recipients.slice(from, from + atOnce))
     }
     if (signal?.aborted) return false
     after = last.id
@@ -73,18 +62,17 @@ export async function queueAll(job: Context, run: CampaignRun, signal?: AbortSig
 }
 
 /**
- * Returns the subject of the campaign, the content of its template and its audience. Returns null
- * when the campaign or the template has been deleted.
+ * Returns the audience of the campaign. Returns null when the campaign or its template has been
+ * deleted.
  */
-async function draftOf({ db }: Context, id: number): Promise<(CampaignDraft & { audience: Audience }) | null> {
+async function audienceOf({ db }: Context, id: number): Promise<Audience | null> {
   const row = await db
     .selectFrom('marketing_campaigns')
     .innerJoin('email_templates', 'email_templates.id', 'marketing_campaigns.marketing_template_id')
-    .select(['marketing_campaigns.subject', 'email_templates.content'])
     .select(['audience_type', 'audience_filter', 'audience_tag_id', 'audience_import_id'])
     .where('marketing_campaigns.id', '=', id)
     .executeTakeFirst()
-  return row ? { subject: row.subject, content: row.content, audience: presentAudience(row) } : null
+  return row ? presentAudience(row) : null
 }
 
 /** Returns each address once, with the first person who has the address. */
@@ -95,7 +83,7 @@ function recipientsIn(people: readonly AudiencePerson[]): Recipient[] {
   return [...found.values()]
 }
 
-/** Returns the recipients whose address has no ledger row for this campaign and occurrence. */
+/** Returns the recipients whose address has no e-mail of this campaign and occurrence. */
 async function notYet(ctx: Context, run: CampaignRun, recipients: readonly Recipient[]): Promise<Recipient[]> {
   const known = await addressesInLedger(
     ctx,
@@ -105,7 +93,10 @@ async function notYet(ctx: Context, run: CampaignRun, recipients: readonly Recip
   return recipients.filter(({ address }) => !known.has(address))
 }
 
-/** Returns the addresses that have a ledger row for this campaign and occurrence. */
+/**
+ * Returns the addresses that have a ledger row for this campaign and occurrence. An address that
+ * was left out does not count, because its person may have consented since.
+ */
 export async function addressesInLedger(
   { db }: Context,
   run: CampaignRun,
@@ -119,44 +110,31 @@ export async function addressesInLedger(
       .where('campaign_id', '=', run.campaign_id)
       .where('occurrence', '=', run.occurrence)
       .where('address', 'in', addresses.slice(from, from + atOnce))
+      .where('state', '!=', 'suppressed')
       .execute()
     for (const { address } of rows) known.add(address)
   }
   return known
 }
 
-/**
- * Queues the e-mails to the given recipients in one transaction. Placeholders are filled in before
- * the transaction begins, because a transaction blocks other writers.
- */
-async function queueSome(
-  ctx: Context,
-  run: CampaignRun,
-  draft: CampaignDraft,
-  some: readonly Recipient[],
-): Promise<void> {
-  const facts = await placeholdersOfPersons(ctx, [...new Set(some.map(({ person }) => person.id))])
-  const mails: (Recipient & { filled: ReturnType<typeof fillCampaign> })[] = []
-  for (const { address, person } of some) {
-    await yieldIfDue()
-    const of = facts.get(person.id)
-    if (of) mails.push({ address, person, filled: fillCampaign(ctx, draft, of, unsubscribeUrl(ctx, address)) })
-  }
+/** Queues the e-mails to the given recipients in one transaction. */
+async function queueSome(ctx: Context, run: CampaignRun, some: readonly Recipient[]): Promise<void> {
   await longTransaction(ctx, async (ctx) => {
     const { db } = ctx
     const campaign = db.selectFrom('marketing_campaigns').select('id').where('id', '=', run.campaign_id)
     if (!(await campaign.executeTakeFirst())) return
-    const wanted = await notYet(ctx, run, mails)
+    const wanted = await notYet(ctx, run, some)
     const addresses = new Set(wanted.map(({ address }) => address))
     const excluded = await findExclusions(ctx, [...addresses])
     const there = await peopleThere(ctx, wanted)
-    for (const { address, person, filled } of mails) {
+    const readmitted = [...addresses].filter((address) => !excluded.has(address))
+    if (readmitted.length > 0) await forgetLeftOut(ctx, run, readmitted)
+    for (const { address, person } of some) {
       await yieldIfDue()
       if (!addresses.has(address) || !there.has(person.id)) continue
       const exclusion = excluded.get(address)
-      if (exclusion) await leaveOut(ctx, run, { address, person }, 'suppressed', exclusionNotes[exclusion])
-      else if (typeof filled === 'string') await leaveOut(ctx, run, { address, person }, 'failed', filled)
-      else await queueOne(ctx, run, { address, person }, filled)
+      if (exclusion) await leaveOut(ctx, run, { address, person }, exclusionNotes[exclusion])
+      else await queueOne(ctx, run, { address, person })
     }
     await scheduleSending(ctx)
   })
@@ -178,28 +156,29 @@ const rowOf = (ctx: Context, run: CampaignRun, { address, person }: Recipient) =
   updated_at: now(ctx),
 })
 
-const leaveOut = (
-  ctx: Context,
-  run: CampaignRun,
-  to: Recipient,
-  state: 'suppressed' | 'failed',
-  error: string | null,
-): Promise<unknown> =>
+const leaveOut = (ctx: Context, run: CampaignRun, to: Recipient, error: string | null): Promise<unknown> =>
   ctx.db
     .insertInto('campaign_sends')
-    .values({ ...rowOf(ctx, run, to), state, error })
+    .values({ ...rowOf(ctx, run, to), state: 'suppressed', error })
+    // An earlier run may have left out the address.
+    .onConflict((conflict) => conflict.columns(['campaign_id', 'occurrence', 'address']).doNothing())
+    .execute()
+
+/** Deletes the rows of addresses that an earlier run left out, and this one does not. */
+const forgetLeftOut = (ctx: Context, run: CampaignRun, addresses: readonly string[]): Promise<unknown> =>
+  ctx.db
+    .deleteFrom('campaign_sends')
+    .where('campaign_id', '=', run.campaign_id)
+    .where('occurrence', '=', run.occurrence)
+    .where('address', 'in', addresses)
+    .where('state', '=', 'suppressed')
     .execute()
 
 /**
  * Queues one e-mail. When a listener vetoes the e-mail, it is not stored, and the run continues
  * with the next recipient.
  */
-async function queueOne(
-  ctx: Context,
-  run: CampaignRun,
-  to: Recipient,
-  { subject, content }: FilledCampaign,
-): Promise<void> {
+async function queueOne(ctx: Context, run: CampaignRun, to: Recipient): Promise<void> {
   const about = {
     entity: 'sends',
     input: { ...run, address: to.address, person_id: to.person.id },
@@ -209,7 +188,7 @@ async function queueOne(
     await write(ctx, 'marketing.send.create', about, async (ctx) => {
       const row = await ctx.db
         .insertInto('campaign_sends')
-        .values({ ...rowOf(ctx, run, to), subject, content, run_at: now(ctx) })
+        .values({ ...rowOf(ctx, run, to), run_at: now(ctx) })
         .returningAll()
         .executeTakeFirstOrThrow()
       const { name, emails } = to.person

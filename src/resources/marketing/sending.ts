@@ -2,7 +2,7 @@
 // over all workers. The rate is counted in the ledger, so a restart does not reset it. A worker
 // commits its claim of an e-mail before it calls the mail server, so an e-mail is sent at most
 // once. A claimed e-mail without a result becomes `uncertain`, and only a user can send it again
-// (resend.ts).
+// (resend.ts). The text is made after the claim, so a corrected campaign corrects what is queued.
 import { randomUUID } from 'node:crypto'
 import { defineJob, enqueue, expedite, releaseDedupeKey } from '../../jobs/queue.ts'
 import { type Context, now } from '../../kernel/context.ts'
@@ -11,7 +11,9 @@ import { today } from '../../kernel/values/format.ts'
 import { transaction } from '../../kernel/write/write.ts'
 import { MailDeferred, MailRefused, type OutboundMessage } from '../../mail/outbound.ts'
 import { withGracePeriod } from '../../mail/send-grace.ts'
-import { campaignText } from './content.ts'
+import { placeholdersOfPersons } from '../email-templates/placeholder-values.ts'
+import { addressesIn } from './addresses.ts'
+import { campaignText, draftOf, type FilledCampaign, fillCampaign } from './content.ts'
 import { exclusionNotes, findExclusions } from './exclusions.ts'
 import { undatedOccurrence } from './occurrence.ts'
 import type { Send } from './sends.ts'
@@ -78,8 +80,7 @@ async function recover(ctx: Context): Promise<void> {
   const left = await ctx.db
     .updateTable('campaign_sends')
     .set({ state: 'uncertain', error: 'The worker ended while it sent the e-mail.', updated_at: now(ctx) })
-    .where('state', '=', 'queued')
-    .where('run_at', 'is', null)
+    .where('state', '=', 'sending')
     .returning('id')
     .execute()
   if (left.length === 0) return
@@ -115,6 +116,7 @@ const queued = ({ db }: Context) =>
           .select('waiting.id')
           .whereRef('waiting.campaign_id', '=', 'marketing_campaigns.id')
           .where('waiting.state', '=', 'queued')
+          // For the index, although every queued e-mail has a time.
           .where('waiting.run_at', 'is not', null)
           .orderBy('waiting.run_at')
           .orderBy('waiting.id')
@@ -157,9 +159,17 @@ const take = (ctx: Context): Promise<Send | 'skipped' | null> =>
     const exclusion = (await findExclusions(ctx, [row.address])).get(row.address)
     if (exclusion) return skip(ctx, row, { state: 'suppressed', error: exclusionNotes[exclusion] })
     if (row.person_id === null) return skip(ctx, row, { state: 'failed', error: 'The person was deleted.' })
+    const person = await ctx.db
+      .selectFrom('persons')
+      .select('emails')
+      .where('id', '=', row.person_id)
+      .executeTakeFirst()
+    if (!person || !addressesIn(person.emails).includes(row.address))
+      return skip(ctx, row, { state: 'failed', error: 'The person no longer has this address.' })
     if (isTooLate(ctx, row))
       return skip(ctx, row, { state: 'failed', error: 'Too late: the day of the event has passed.' })
-    const started = { started_at: now(ctx), run_at: null, attempts: row.attempts + 1, claim: randomUUID() }
+    const claim = { state: 'sending', run_at: null, claim: randomUUID() } as const
+    const started = { ...claim, started_at: now(ctx), attempts: row.attempts + 1 }
     await ctx.db.updateTable('campaign_sends').set(started).where('id', '=', row.id).execute()
     const { active_since: _since, ...mail } = row
     return { ...mail, ...started }
@@ -167,17 +177,10 @@ const take = (ctx: Context): Promise<Send | 'skipped' | null> =>
 
 type Change = { state?: Send['state']; error?: string | null; sent_at?: string; run_at?: string; attempts?: number }
 
-/**
- * The column values of a finished e-mail: its text is deleted. An uncertain e-mail keeps its text,
- * because a user may send the e-mail again.
- */
-const ended = { subject: null, content: null, run_at: null }
-const hasEnded = ({ state }: Change): boolean => state !== undefined && state !== 'uncertain'
-
 async function skip(ctx: Context, { id }: Send, change: Change): Promise<'skipped'> {
   await ctx.db
     .updateTable('campaign_sends')
-    .set({ ...ended, ...change, updated_at: now(ctx) })
+    .set({ run_at: null, ...change, updated_at: now(ctx) })
     .where('id', '=', id)
     .execute()
   return 'skipped'
@@ -195,14 +198,16 @@ async function hand(current: () => Context, mail: Send, late: AbortSignal): Prom
       .updateTable('campaign_sends')
       // The row may have the state `uncertain`, because another worker considered this worker dead.
       // The result replaces that state.
-      .set({ state: 'queued', ...(hasEnded(change) && ended), error: null, ...change, updated_at: now(ctx) })
+      .set({ state: 'queued', error: null, ...change, updated_at: now(ctx) })
       .where('id', '=', mail.id)
       .where('claim', '=', mail.claim)
-      .where('state', 'in', ['queued', 'uncertain'])
+      .where('state', 'in', ['sending', 'uncertain'])
       .execute()
   }
+  const filled = await fillNow(ctx, mail)
+  if (typeof filled === 'string') return settle({ state: 'failed', error: filled })
   try {
-    await ctx.services.mailer.send(messageOf(ctx, mail), late)
+    await ctx.services.mailer.send(messageOf(ctx, mail, filled), late)
   } catch (cause) {
     return settle(afterFailure(current(), mail, cause, late.aborted))
   }
@@ -229,7 +234,17 @@ function afterFailure(ctx: Context, { id, attempts }: Send, cause: unknown, isSt
     : { error, run_at: stamp(new Date(ctx.time.getTime() + delay * 1000)) }
 }
 
-function messageOf(ctx: Context, { address, message_id, subject, content }: Send): OutboundMessage {
+/** Makes the text of an e-mail. Returns a sentence when it must not or cannot be sent. */
+async function fillNow(ctx: Context, { campaign_id, person_id, address }: Send): Promise<FilledCampaign | string> {
+  const draft = await draftOf(ctx, campaign_id)
+  if (!draft) return 'The campaign or its template was deleted.'
+  const id = person_id ?? 0
+  const facts = (await placeholdersOfPersons(ctx, [id])).get(id)
+  if (!facts) return 'The person was deleted.'
+  return fillCampaign(ctx, draft, facts, unsubscribeUrl(ctx, address))
+}
+
+function messageOf(ctx: Context, { address, message_id }: Send, { subject, content }: FilledCampaign): OutboundMessage {
   const { mailFrom, mailFromName } = ctx.services.config
   const url = unsubscribeUrl(ctx, address)
   return {
@@ -239,9 +254,9 @@ function messageOf(ctx: Context, { address, message_id, subject, content }: Send
     to: [address],
     cc: [],
     bcc: [],
-    subject: subject ?? '',
-    html: content ?? '',
-    text: campaignText(content ?? '', url),
+    subject,
+    html: content,
+    text: campaignText(content, url),
     references: [],
     headers: {
       'List-Unsubscribe': `<${url}>`,
