@@ -16,9 +16,9 @@ export function processCampaignsCommand(
     throw new CommandError(`--date must be a day as YYYY-MM-DD, not "${date}".`)
   return asSystem(config, async (ctx) => {
     const day = date ?? today(ctx.time, config.timezone)
-    const { runs, queued, suppressed, failed } = await processNow(ctx, day)
-    const rest = [`${suppressed} suppressed`, ...(failed > 0 ? [`${failed} failed`] : [])].join(', ')
-    report(options, { date: day, campaigns: runs, queued, suppressed, failed }, [
+    const { runs, queued, suppressed } = await processNow(ctx, day)
+    const rest = `${suppressed} suppressed`
+    report(options, { date: day, campaigns: runs, queued, suppressed }, [
       `${day}: ${counted(runs, 'campaign')}, ${counted(queued, 'e-mail')} queued, ${rest}.`,
       ...(queued > 0 && !ctx.services.mailer.isConfigured
         ? ['They stay queued, because no server for outgoing e-mail is set (ACCORD_SMTP_URL).']

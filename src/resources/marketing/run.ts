@@ -78,12 +78,11 @@ interface Counts {
   runs: number
   queued: number
   suppressed: number
-  failed: number
 }
 
 /**
  * Starts the campaigns of the day and queues their e-mails. Returns the number of runs, of queued
- * e-mails, and of e-mails that will not be sent (`suppressed`, `failed`).
+ * e-mails, and of addresses that are left out (`suppressed`).
  */
 export async function processNow(ctx: Context, date: string): Promise<Counts> {
   const { db } = ctx
@@ -92,7 +91,7 @@ export async function processNow(ctx: Context, date: string): Promise<Counts> {
     .select(({ fn }) => fn.max('id').as('before'))
     .executeTakeFirstOrThrow()
   const runs = await processDay(ctx, date, new Date(ctx.time.getTime() + headStartMs))
-  const counts: Counts = { runs: runs.length, queued: 0, suppressed: 0, failed: 0 }
+  const counts: Counts = { runs: runs.length, queued: 0, suppressed: 0 }
   for (const run of runs) {
     await queueAll(ctx, run)
     // The e-mails are counted in the database, because a worker of the server may have queued some
@@ -105,8 +104,7 @@ export async function processNow(ctx: Context, date: string): Promise<Counts> {
       .where('id', '>', Number(before ?? 0))
       .groupBy('state')
       .execute()
-    for (const { state, count } of rows)
-      counts[state === 'suppressed' || state === 'failed' ? state : 'queued'] += Number(count)
+    for (const { state, count } of rows) counts[state === 'suppressed' ? state : 'queued'] += Number(count)
   }
   return counts
 }
