@@ -121,6 +121,22 @@ describe('the audience of a campaign', () => {
     expect(await size(id)).toMatchObject({ matched: 1, already_sent: 1, reachable: 0 })
   })
 
+  it('is empty, and says why, when the tag that its filter excludes is deleted', async () => {
+    const unwanted = await tag('unwanted')
+    await person('Ada', { tag_ids: [unwanted] })
+    const id = await campaign({ type: 'filter', filter: { 'tag_id[not]': [unwanted] } })
+    expect(await size(id)).toMatchObject({ matched: 0, problem: null })
+    await server.admin.delete(`/settings/tags/${unwanted}`)
+    await server.admin.delete(`/tags/${unwanted}`)
+    await run(id)
+    expect(recipients()).toEqual([])
+    const { matched, problem } = await size(id)
+    expect([matched, problem]).toEqual([
+      0,
+      `The filter of the audience no longer works. tag_id[not]: No tag has id ${unwanted}.`,
+    ])
+  })
+
   it('is those whom a filter selects, with the filters and meanings of the list of persons', async () => {
     const vip = await tag('vip')
     const attribute = { entity_type: 'persons', code: 'size', name: 'Size', type: 'text' }

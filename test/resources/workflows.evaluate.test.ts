@@ -5,7 +5,8 @@ import { DateTime } from 'luxon'
 import { describe, expect, it } from 'vitest'
 import type { Attribute } from '../../src/resources/attributes/attribute-set.ts'
 import type { ComparableField, FieldKind } from '../../src/resources/workflows/comparable-fields.ts'
-import { evaluate, UnanswerableCondition } from '../../src/resources/workflows/evaluate.ts'
+import { UnanswerableCondition } from '../../src/resources/workflows/conditions.ts'
+import { evaluate } from '../../src/resources/workflows/evaluate.ts'
 
 const zone = 'Europe/Berlin'
 // In Berlin, this is the next day.

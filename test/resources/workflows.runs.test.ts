@@ -415,6 +415,32 @@ describe('a run', () => {
     expect((await server.admin.get(`/leads/${lead.id}`)).body.data.title).toBe('after all')
   })
 
+  it.each([
+    ['tag', { attribute: 'tag_ids', operator: '!{}' }],
+    ['source', { attribute: 'lead_source_id', operator: '!=' }],
+    ['user', { attribute: 'user_id', operator: '!=' }],
+  ] as const)(
+    'fails when a condition excludes a %s that has been deleted, and never takes every record',
+    async (what, condition) => {
+      const path = { tag: '/tags', source: '/sources', user: '/settings/users' }[what]
+      const sent = { name: `Gone ${unique()}`, ...(what === 'tag' && { color: '#112233' }) }
+      const gone =
+        what === 'user'
+          ? (await addUser(server, `U${unique()}`)).id
+          : (await server.admin.post(path, sent)).body.data.id
+      const value = what === 'tag' ? [gone] : gone
+      const id = await workflow({ conditions: [{ ...condition, value }] })
+      const lead = await make.lead()
+      expect((await server.admin.delete(`${path}/${gone}`)).status).toBe(200)
+      await server.admin.put(`/leads/${lead.id}`, { lead_value: 3 })
+      await server.work()
+      expect((await runs(id))[0]).toMatchObject({
+        state: 'failed',
+        reason: `A condition on ${condition.attribute} excludes ${gone}, which was deleted.`,
+      })
+    },
+  )
+
   it('fails when a condition is about an attribute that has been deleted since', async () => {
     const attribute = await server.admin.post('/settings/attributes', {
       code: 'hue',

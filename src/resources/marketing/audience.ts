@@ -153,9 +153,27 @@ function pathOfParameter(name: string): string {
 export async function audienceProblem(ctx: Context, { type, filter, tag_id, import_id }: Audience) {
   if (type === 'tag' && tag_id === null) return 'The tag of the audience was deleted.'
   if (type === 'import' && import_id === null) return 'The import of the audience was deleted.'
+  const dead = filter === null ? null : await deadReference(ctx, filter)
+  if (dead !== null) return dead
   const errors = filter === null ? {} : await filterErrors(ctx, filter)
   const [field, sentences] = Object.entries(errors)[0] ?? []
   return field === undefined ? null : `The filter of the audience no longer works. ${field}: ${sentences?.join(' ')}`
+}
+
+/**
+ * Returns a sentence that names a deleted record of a filter, or null. A filter that excludes a
+ * deleted tag would match every person.
+ */
+async function deadReference(ctx: Context, filter: Filter): Promise<string | null> {
+  for (const [name, resource] of Object.entries(references))
+    for (const key of [name, `${name}[not]`] as (keyof Filter)[]) {
+      const ids = (filter[key] ?? []) as number[]
+      const present = ids.length === 0 ? new Set() : await resource.visibleIds(withoutVisibility(ctx), ids)
+      const dead = ids.find((id) => !present.has(id))
+      if (dead !== undefined)
+        return `The filter of the audience no longer works. ${key}: No ${resource.noun} has id ${dead}.`
+    }
+  return null
 }
 
 /**

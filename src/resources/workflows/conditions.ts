@@ -3,7 +3,7 @@
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import type { ValidationErrors } from '../../kernel/errors.ts'
-import { findChoosable } from '../attributes/lookups.ts'
+import { findChoosable, findLabels } from '../attributes/lookups.ts'
 import { type ComparableField, comparableFields, type Entity, operatorsByKind } from './comparable-fields.ts'
 import { resolveMoment } from './relative-dates.ts'
 
@@ -12,6 +12,12 @@ type Input = Schema<'WorkflowConditionInput'>
 
 const maxTextLength = 1000
 const maxValues = 100
+
+/**
+ * The error for a condition that can no longer be evaluated, for example because its attribute is
+ * deleted. Users see the message.
+ */
+export class UnanswerableCondition extends Error {}
 
 export const conditionOf = ({ attribute, operator, value }: Input): Condition => ({
   attribute,
@@ -125,6 +131,41 @@ async function known(
 ): Promise<ReadonlySet<number>> {
   if (lookup !== null) return findChoosable(ctx, lookup, ids)
   return new Set(attribute?.options.map(({ id }) => id) ?? [])
+}
+
+/**
+ * Throws UnanswerableCondition when a condition excludes a record, tag or option that was deleted.
+ * Nothing has a deleted choice, so such a condition would match every record.
+ */
+export async function refuseDeadExclusions(
+  ctx: Context,
+  conditions: readonly Condition[],
+  subjects: ReadonlyMap<string, ComparableField>,
+): Promise<void> {
+  for (const { attribute: code, operator, value } of conditions) {
+    const subject = subjects.get(code)
+    if (!subject || (operator !== '!=' && operator !== '!{}')) continue
+    const ids = [value].flat().filter((each): each is number => typeof each === 'number')
+    const present = await existing(ctx, subject, ids)
+    const dead = present === null ? [] : ids.filter((id) => !present.has(id))
+    if (dead.length > 0)
+      throw new UnanswerableCondition(`A condition on ${code} excludes ${dead.join(', ')}, which was deleted.`)
+  }
+}
+
+/** Returns the subset of `ids` that exist; null for a field whose values are not ids. */
+async function existing(
+  ctx: Context,
+  { attribute, choices, lookup: builtIn, tags }: ComparableField,
+  ids: readonly number[],
+): Promise<Pick<ReadonlySet<number>, 'has'> | null> {
+  const lookup = builtIn ?? attribute?.lookup ?? null
+  if (choices || ids.length === 0) return null
+  if (tags) return tagIds(ctx, ids)
+  if (lookup !== null) return findLabels(ctx, lookup, ids)
+  return attribute && ['select', 'multiselect', 'checkbox'].includes(attribute.type)
+    ? new Set(attribute.options.map(({ id }) => id))
+    : null
 }
 
 async function tagIds(ctx: Context, ids: readonly number[]): Promise<ReadonlySet<number>> {

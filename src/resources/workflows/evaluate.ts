@@ -5,7 +5,7 @@ import { canonicalDate, canonicalTime, isDateOnly } from '../../contract/input/f
 import { fold, phoneKey } from '../../kernel/values/format.ts'
 import type { Snapshot } from '../../kernel/write/events.ts'
 import { type ComparableField, operatorsByKind } from './comparable-fields.ts'
-import type { Condition } from './conditions.ts'
+import { type Condition, UnanswerableCondition } from './conditions.ts'
 import { compareDecimals } from './decimals.ts'
 import { resolveMoment } from './relative-dates.ts'
 
@@ -27,12 +27,6 @@ export interface EvaluationInput {
    */
   before: Snapshot | null
 }
-
-/**
- * The error for a condition that can no longer be evaluated, for example because its attribute is
- * deleted. Users see the message.
- */
-export class UnanswerableCondition extends Error {}
 
 /**
  * Returns whether the conditions match, and the indexes of the true conditions. Evaluates every

@@ -13,9 +13,9 @@ import { transaction } from '../../kernel/write/write.ts'
 import { actionRefused, loadActionSubject } from './action-subject.ts'
 import { type Action, actionOf } from './actions.ts'
 import { comparableFields, type Entity } from './comparable-fields.ts'
-import { conditionOf } from './conditions.ts'
+import { conditionOf, refuseDeadExclusions, UnanswerableCondition } from './conditions.ts'
 import { effects } from './effects.ts'
-import { evaluate, UnanswerableCondition } from './evaluate.ts'
+import { evaluate } from './evaluate.ts'
 import {
   type ActingContext,
   actAsChanger,
@@ -98,12 +98,14 @@ async function decide(ctx: Context, run: Run) {
     const unseen = await hiddenReason(acting, entity, run.entity_id, run.event_id)
     if (unseen !== null) return { state: 'skipped', reason: unseen }
     const stored = parseEvent(event)
+    const subjects = await comparableFields(acting, entity)
+    await refuseDeadExclusions(acting, conditions, subjects)
     const { matches, held } = evaluate(
       { condition_type: run.condition_type, conditions },
       await loadSnapshot(acting, stored),
       {
         before: stored.before,
-        subjects: await comparableFields(acting, entity),
+        subjects,
         // {{today}} is the day of the event, even if the worker is late.
         at: new Date(event.created_at),
         zone: ctx.services.config.timezone,

@@ -8,8 +8,9 @@ import type { Snapshot } from '../../kernel/write/events.ts'
 import { inSteps } from '../../kernel/write/idempotency.ts'
 import { type ActionSubject, actionRefused, workflowResources } from './action-subject.ts'
 import { comparableFields } from './comparable-fields.ts'
+import { refuseDeadExclusions, UnanswerableCondition } from './conditions.ts'
 import { effects } from './effects.ts'
-import { evaluate, UnanswerableCondition } from './evaluate.ts'
+import { evaluate } from './evaluate.ts'
 import { workflows } from './resource.ts'
 import { type ActingContext, actAsChanger, hiddenReason, requireAction, requireReading } from './rights.ts'
 
@@ -57,6 +58,7 @@ async function answerOf(ctx: Context, workflow: Schema<'Workflow'>, record: Snap
     before: null,
   }
   try {
+    await refuseDeadExclusions(ctx, conditions, setting.subjects)
     const { matches, held } = evaluate(workflow, record, setting)
     return {
       matches,
