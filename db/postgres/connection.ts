@@ -56,6 +56,11 @@ const defaultConnections = 8
 export const connectTimeoutMs = 5_000
 const statementTimeoutMs = 60_000
 /**
+ * The longest wait for a lock. Then the request is answered with 503, so that one locked table,
+ * such as by `ALTER TABLE`, does not occupy all connections.
+ */
+export const lockTimeoutMs = 4_000
+/**
  * The idle time before the first TCP keep-alive probe. A connection without a response to the
  * probes is closed about 10 s later.
  */
@@ -66,7 +71,7 @@ const keepAliveMs = 10_000
  */
 const maxLifetimeSeconds = 1_800
 /** A transaction that is idle for this long is rolled back, because it blocks others. */
-const idleInTransactionMs = 30_000
+export const idleInTransactionMs = 30_000
 
 /** The object ids of types in the system catalog of PostgreSQL. */
 const types = { bool: 16, int8: 20, json: 114, date: 1082, timestamptz: 1184, numeric: 1700 } as const
@@ -212,6 +217,7 @@ export function openPools(url: string, options: PoolOptions = {}): Pools {
     },
     ...(!isPooled && {
       statement_timeout: statementTimeoutMs,
+      lock_timeout: lockTimeoutMs,
       idle_in_transaction_session_timeout: idleInTransactionMs,
     }),
   }

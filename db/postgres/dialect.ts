@@ -3,6 +3,7 @@
 import { type Expression, type Kysely, type RawBuilder, type SqlBool, sql } from 'kysely'
 import type { Dialect } from '../dialect.ts'
 import { caseFold } from '../schema/case-folding.ts'
+import { enterCommitOrder } from './commit-order.ts'
 import { postgresCopies } from './copies.ts'
 import { isForeignKeyViolation, isUniqueViolation, postgresStorageFault } from './errors.ts'
 import { functionStatements, postgresFullText } from './full-text.ts'
@@ -129,7 +130,7 @@ export const postgresDialect: Dialect = {
   // Locks a row instead of an advisory lock, which PgBouncer and distributed servers do not
   // support. The row never changes, so the lock causes no serialization failure.
   async enterCommitOrder(db) {
-    await sql`select id from commit_order for update`.execute(db)
+    await sql.raw(enterCommitOrder).execute(db)
   },
   skippingLocked: (query) => query.forUpdate().skipLocked() as typeof query,
 

@@ -19,7 +19,8 @@ import {
 import type { QueryResult as PgResult, PoolClient } from 'pg'
 import { DirectExecutor, type EngineParts, type Execute } from '../direct-executor.ts'
 import { PostgresCompiler } from '../long-lists.ts'
-import { type Pools, roleQuery, statementName } from './connection.ts'
+import { type CommitOrder, createCommitOrder, enterCommitOrder, maxPauseInTransactionMs } from './commit-order.ts'
+import { lockTimeoutMs, type Pools, roleQuery, statementName } from './connection.ts'
 import {
   asLost,
   endsConnection,
@@ -119,6 +120,14 @@ export interface WriteEvents {
   beforeCommit?: (attempt: number) => void
 }
 
+const commitOrders = new WeakMap<Pools, CommitOrder>()
+
+function commitOrderOf(pools: Pools): CommitOrder {
+  const known = commitOrders.get(pools) ?? createCommitOrder()
+  commitOrders.set(pools, known)
+  return known
+}
+
 /** A transaction on one connection. */
 export class PostgresTransaction {
   readonly #pools: Pools
@@ -129,6 +138,8 @@ export class PostgresTransaction {
   /** The error after which the connection cannot be used again. */
   #brokenBy: unknown
   #isEnded = false
+  /** Ends the turn of this transaction in the order of commits. */
+  #endTurn: (() => void) | undefined
 
   private constructor(pools: Pools, client: PoolClient, beforeCommit: (() => void) | undefined) {
     this.#pools = pools
@@ -153,8 +164,10 @@ export class PostgresTransaction {
 
   async #begin(mode: 'exclusive' | 'row share'): Promise<void> {
     const begin = 'begin isolation level serializable read write'
+    // A retry waits for all writers that run, so a process that stands still must not hold up any.
+    const limits = `set local lock_timeout = ${lockTimeoutMs}; set local idle_in_transaction_session_timeout = ${maxPauseInTransactionMs}`
     try {
-      await this.run({ sql: `${begin}; lock table commit_order in ${mode} mode`, parameters: [] })
+      await this.run({ sql: `${begin}; ${limits}; lock table commit_order in ${mode} mode`, parameters: [] })
     } catch (error) {
       if (sqlStateOf(error) === unsupportedFeature) throw this.#fail(new StandbyError(error))
       // The database has no tables yet, so the only writer is a migration, which needs no lock.
@@ -165,6 +178,7 @@ export class PostgresTransaction {
   }
 
   async run<R>(query: SqlQuery): Promise<QueryResult<R>> {
+    if (query.sql === enterCommitOrder) this.#endTurn ??= await commitOrderOf(this.#pools).turn()
     try {
       return await run<R>(this.#client, query)
     } catch (error) {
@@ -213,6 +227,7 @@ export class PostgresTransaction {
   #release(): void {
     if (this.#isEnded) return
     this.#isEnded = true
+    this.#endTurn?.()
     this.#pools.release(this.#client, this.#brokenBy)
   }
 }

@@ -18,13 +18,20 @@ import type {
 } from '../store.ts'
 import type { DB } from '../tables.gen.ts'
 import { type CommitWatch, watchCommits } from './commit-watch.ts'
-import { openPools, type Pools } from './connection.ts'
+import { idleInTransactionMs, openPools, type Pools } from './connection.ts'
 import { postgresDialect } from './dialect.ts'
 import { assertPrimary, kyselyPostgres, runTransaction, type WriteEvents } from './driver.ts'
 import { postgresStorageFault } from './errors.ts'
 import { Replica } from './replica.ts'
 import { createServerClock, type ServerClock } from './server-clock.ts'
 import { openPostgresSnapshot, rememberPools } from './snapshot.ts'
+
+/**
+ * The limits of a long transaction. A migration may create an index of a large table, and a sweep
+ * of files works between two statements.
+ */
+const longLimits = `set local statement_timeout = 0; set local lock_timeout = 0;
+  set local idle_in_transaction_session_timeout = ${idleInTransactionMs}`
 
 export const openPostgresStore = (url: string, options: StoreOptions = {}): Store => new PostgresStore(url, options)
 
@@ -92,9 +99,7 @@ class PostgresStore implements Store {
       this.#pools,
       this.#events,
       async (db) => {
-        // A migration may create an index of a large table, which takes longer than the usual
-        // timeout.
-        if (isLong) await sql`set local statement_timeout = 0`.execute(db)
+        if (isLong) await sql.raw(longLimits).execute(db)
         return work(db)
       },
       isAlone,

@@ -2,7 +2,7 @@
 // environment variable, in the PATH, in the usual folders, and, for Chromium and PostgreSQL, in the
 // development dependencies.
 import { execFileSync } from 'node:child_process'
-import { accessSync, constants, existsSync, readdirSync, statSync } from 'node:fs'
+import { accessSync, constants, existsSync, readdirSync, realpathSync, statSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { delimiter, dirname, join } from 'node:path'
 import { describe, it } from 'vitest'
@@ -81,11 +81,15 @@ export const hasPackagedBrowser = process.platform === 'linux' && process.arch =
 /** Returns the folder of the PostgreSQL programs `initdb`, `pg_ctl` and `postgres`, or null. */
 export function findPostgres(): string | null {
   const given = findGiven('ACCORD_TEST_POSTGRES_BIN', 'initdb')
-  const candidates = [given, findNamed('initdb')].flatMap((path) => (path === null ? [] : [dirname(path)]))
-  const all = [...candidates, ...configured(), ...versioned(), ...packaged()]
-  return (
-    all.find((folder) => ['initdb', 'pg_ctl', 'postgres'].every((name) => isExecutable(join(folder, name)))) ?? null
-  )
+  if (given !== null) return dirname(given)
+  const named = findNamed('initdb')
+  // The folder of a link in the PATH may lack the other programs.
+  const linked = named === null ? [] : [dirname(named), dirname(realpathSync(named))]
+  const all = [...linked, ...configured(), ...versioned(), ...packaged()]
+  const having = (...names: string[]): string | undefined =>
+    all.find((folder) => names.every((name) => isExecutable(join(folder, name))))
+  const server = ['initdb', 'pg_ctl', 'postgres']
+  return having(...server, 'pg_basebackup', 'pg_dump') ?? having(...server) ?? null
 }
 
 /** Returns the folder that `pg_config` names. Debian does not add it to the PATH. */
