@@ -35,7 +35,7 @@ export function createCommitOrder(): CommitOrder {
     async turn() {
       const before = last
       const { promise, resolve } = withResolvers()
-      last = Promise.all([before, promise]).then(() => undefined)
+      last = before.then(() => promise)
       const timer = new AbortController()
       await Promise.race([
         before,
