@@ -20,7 +20,7 @@ export function folderMailer(url: string): Mailer {
     isConfigured: true,
     check: async () => {
       try {
-        await mkdir(folder, { recursive: true })
+        await mkdir(folder, { recursive: true, mode: 0o700 })
         await access(folder, constants.W_OK)
         return null
       } catch {
@@ -33,8 +33,9 @@ export function folderMailer(url: string): Mailer {
       const name = `${message.messageId.replaceAll(/[^A-Za-z0-9@._+-]|^\./g, '_').slice(0, 200)}.eml`
       const draft = join(folder, `.${randomUUID()}`)
       try {
-        await mkdir(folder, { recursive: true })
-        await writeFile(draft, raw, { flag: 'wx' })
+        // An e-mail may contain the link that resets a password.
+        await mkdir(folder, { recursive: true, mode: 0o700 })
+        await writeFile(draft, raw, { flag: 'wx', mode: 0o600 })
         await rename(draft, join(folder, name))
       } catch (cause) {
         await rm(draft, { force: true }).catch(() => undefined)

@@ -1,6 +1,6 @@
 // The settings for sending: logins, encryption, readiness, and the folder for development. No error
 // message contains a secret.
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { inspect } from 'node:util'
@@ -113,6 +113,11 @@ describe('the folder of development', () => {
     const names = readdirSync(join(folder, 'out', 'box'))
     expect(names).toEqual(['0197a3f2-1111-7000-8000-000000000001@crm.example.com.eml'])
     const written = readFileSync(join(folder, 'out', 'box', names[0] ?? ''), 'utf8')
+    // A mail may contain the link that resets a password.
+    const modeOf = (path: string): number => statSync(path).mode & 0o777
+    expect([modeOf(join(folder, 'out', 'box')), modeOf(join(folder, 'out', 'box', names[0] ?? ''))]).toEqual([
+      0o700, 0o600,
+    ])
     expect(written).toContain('Subject: Your offer')
     expect(written).not.toContain('secret@example.com')
   })

@@ -178,6 +178,13 @@ describe('createEmail', () => {
 })
 
 describe('an answer', () => {
+  it('has a subject that is not cut inside a character', async () => {
+    const longest = '\u{1f600}'.repeat(499)
+    const root = await written({ subject: longest })
+    const answer = await written({ parent_id: root.id, subject: null })
+    expect(answer.subject).toBe(`Re: ${'\u{1f600}'.repeat(497)}`)
+  })
+
   it('takes over subject, chain, thread, person and lead', async () => {
     const lead = await given(server.admin).lead({ person: { name: 'Grace', emails: [{ value: 'grace@example.com' }] } })
     const person_id = lead.person_id as number

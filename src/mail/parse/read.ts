@@ -4,6 +4,7 @@
 import { createHash } from 'node:crypto'
 import PostalMime, { type Attachment, type Email } from 'postal-mime'
 import { lowerCaseUnique, type Mailbox, parseMailboxes, parseMessageIds, toMailboxes } from '../addresses.ts'
+import { cutText } from '../cut-text.ts'
 import { UnreadableMail, withoutControls } from '../failures.ts'
 import { limitMailBytes } from '../size-limits.ts'
 
@@ -133,7 +134,7 @@ export function assembleMail(parts: MailParts): ReceivedMail {
     string[],
   ]
   const forwarded = all(forwarding).flatMap((value) => parseMailboxes(value).map(({ address }) => address))
-  const subject = parts.subject === null ? null : withoutControls(parts.subject).slice(0, maxSubjectLength)
+  const subject = parts.subject === null ? null : cutText(withoutControls(parts.subject), maxSubjectLength)
   const [text, html] = [body(parts.text), body(parts.html)]
   const from = parts.from ?? parseMailboxes(first('sender'))[0] ?? null
   const date = dateOf(first('date'))
@@ -216,7 +217,7 @@ const wellFormed = (text: string): string => Buffer.from(text).toString()
 
 /** Cuts a long text. Returns null for an empty text. */
 const body = (text: string | null): string | null =>
-  text === null || text === '' ? null : text.slice(0, maxBodyLength)
+  text === null || text === '' ? null : cutText(text, maxBodyLength)
 
 /**
  * Returns the date of a Date header. Returns null for an invalid date and for a year outside 1970

@@ -2,6 +2,7 @@
 // from the e-mail that it replies to. Subjects are not compared.
 import { v7 } from 'uuid'
 import type { Context } from '../../kernel/context.ts'
+import { cutText } from '../../mail/cut-text.ts'
 
 const maxReferences = 50
 const maxSubjectLength = 998
@@ -31,7 +32,7 @@ export async function inheritFrom({ db }: Context, parentId: number) {
 
 function replySubject(subject: string | null): string | null {
   if (subject === null || /^re:/i.test(subject)) return subject
-  return `Re: ${subject}`.slice(0, maxSubjectLength)
+  return cutText(`Re: ${subject}`, maxSubjectLength)
 }
 
 /**

@@ -119,6 +119,9 @@ describe('formats', () => {
         'ada..l@example.com',
         `${'a'.repeat(65)}@example.com`,
         'ada@example.com\n',
+        // The Kelvin sign and the long s, whose lower and upper case are ASCII letters.
+        '\u212aim@example.com',
+        'ada@\u017fub.example.com',
       ],
     ],
     [
