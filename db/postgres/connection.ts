@@ -54,7 +54,11 @@ export const roleQuery = 'select pg_is_in_recovery() as "isStandby"'
 
 const defaultConnections = 8
 export const connectTimeoutMs = 5_000
-const statementTimeoutMs = 60_000
+/**
+ * The longest time of a statement. It is shorter than the 30 s after which the server closes a
+ * silent socket, so the caller gets 503 with Retry-After.
+ */
+export const statementTimeoutMs = 25_000
 /**
  * The longest wait for a lock. Then the request is answered with 503, so that one locked table,
  * such as by `ALTER TABLE`, does not occupy all connections.

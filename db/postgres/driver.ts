@@ -20,7 +20,7 @@ import type { QueryResult as PgResult, PoolClient } from 'pg'
 import { DirectExecutor, type EngineParts, type Execute } from '../direct-executor.ts'
 import { PostgresCompiler } from '../long-lists.ts'
 import { type CommitOrder, createCommitOrder, enterCommitOrder, maxPauseInTransactionMs } from './commit-order.ts'
-import { lockTimeoutMs, type Pools, roleQuery, statementName } from './connection.ts'
+import { lockTimeoutMs, type Pools, roleQuery, statementName, statementTimeoutMs } from './connection.ts'
 import {
   asLost,
   endsConnection,
@@ -165,7 +165,7 @@ export class PostgresTransaction {
   async #begin(mode: 'exclusive' | 'row share'): Promise<void> {
     const begin = 'begin isolation level serializable read write'
     // A retry waits for all writers that run, so a process that stands still must not hold up any.
-    const limits = `set local lock_timeout = ${lockTimeoutMs}; set local idle_in_transaction_session_timeout = ${maxPauseInTransactionMs}`
+    const limits = `set local statement_timeout = ${statementTimeoutMs}; set local lock_timeout = ${lockTimeoutMs}; set local idle_in_transaction_session_timeout = ${maxPauseInTransactionMs}`
     try {
       await this.run({ sql: `${begin}; ${limits}; lock table commit_order in ${mode} mode`, parameters: [] })
     } catch (error) {

@@ -82,7 +82,9 @@ async function answered(exchange: Exchange, byMethod: RowsByMethod): Promise<Ans
   const { request, query, vocabulary } = exchange
   await admit(exchange, byMethod)
   const { fields, fault } = await sentFields(exchange)
-  const sent: JsonFields = { ...queryFields(query), ...fields, ...(request.params as JsonFields) }
+  // Proxies log URLs, so a password is taken from the body only.
+  const isPublic = [...byMethod.values()].some(({ operation }) => factOf(operation).public)
+  const sent: JsonFields = { ...(!isPublic && queryFields(query)), ...fields, ...(request.params as JsonFields) }
   const row = byMethod.get(methodOf(request, sent))
   if (row === undefined) {
     const allow = [...byMethod.keys()].join(', ')

@@ -358,6 +358,8 @@ describe('the account', () => {
   it('refuses a wrong password with 422', async () => {
     const { status, body } = await anonymous().form('/login', { ...credentials, password: 'wrong' })
     expect([status, body.message, body.errors]).toEqual([422, expect.any(String), { email: [body.message] }])
+    const inUrl = await anonymous().post(`/login?${new URLSearchParams(credentials)}`, {})
+    expect([inUrl.status, inUrl.text.includes('token')]).toEqual([422, false])
     const empty = await anonymous().post('/login', {})
     expect([empty.status, Object.keys(empty.body.errors)]).toEqual([422, ['email', 'password', 'device_name']])
   })
