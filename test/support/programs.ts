@@ -75,8 +75,14 @@ export function findInstalledBrowser(): string | null {
   return findGiven('CHROMIUM_PATH') ?? found ?? browsers.paths.find(isExecutable) ?? null
 }
 
+/** Whether this Linux has glibc, which the program of @sparticuz/chromium needs. */
+const hasGlibc = (): boolean => {
+  const { header } = process.report.getReport() as { header: { glibcVersionRuntime?: string } }
+  return header.glibcVersionRuntime !== undefined
+}
+
 /** Whether the development dependency @sparticuz/chromium has a binary for this machine. */
-export const hasPackagedBrowser = process.platform === 'linux' && process.arch === 'x64'
+export const hasPackagedBrowser = process.platform === 'linux' && process.arch === 'x64' && hasGlibc()
 
 /** Returns the folder of the PostgreSQL programs `initdb`, `pg_ctl` and `postgres`, or null. */
 export function findPostgres(): string | null {
