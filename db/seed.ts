@@ -240,6 +240,18 @@ async function seedAutomation(db: Db, stamps: Stamps): Promise<void> {
       })),
     )
     .execute()
+  await db
+    .insertInto('stored_references')
+    .values(
+      notices.map((_, index) => ({
+        from_type: 'workflows',
+        from_id: index + 1,
+        field: 'actions',
+        to_type: 'email-templates',
+        to_id: index + 1,
+      })),
+    )
+    .execute()
 }
 
 function activityTable(): string {

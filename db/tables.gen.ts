@@ -693,6 +693,14 @@ export interface SignInNetworksTable {
   last_used_at: string
 }
 
+export interface StoredReferencesTable {
+  from_type: string
+  from_id: number
+  field: string
+  to_type: string
+  to_id: number
+}
+
 export interface SuppressionsTable {
   id: Generated<number>
   address: string
@@ -978,6 +986,7 @@ export interface DB {
   search_index: SearchIndexTable
   sessions: SessionsTable
   sign_in_networks: SignInNetworksTable
+  stored_references: StoredReferencesTable
   suppressions: SuppressionsTable
   tags: TagsTable
   tokens: TokensTable

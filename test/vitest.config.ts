@@ -53,6 +53,7 @@ const onPostgres =
         'test/properties/unstorable-texts.test.ts',
         'test/http/compat-v1/routes.test.ts',
         'test/kernel/query/long-lists.test.ts',
+        'test/kernel/history/stored-references.test.ts',
         `test/resources/{${[
           ...[
             'activities',

@@ -308,7 +308,7 @@ export interface paths {
         post?: never;
         /**
          * Delete a lead
-         * @description Deletes the lead with its product lines, and the activities that are linked to nothing else.
+         * @description Deletes the lead with its product lines, and the activities that are linked to nothing else. 409 `in_use` while a workflow, campaign or web form names it, unless `replace_with` names another one.
          */
         delete: operations["deleteLead"];
         options?: never;
@@ -680,7 +680,7 @@ export interface paths {
         post?: never;
         /**
          * Delete a person
-         * @description Deletes the person. Refused while leads or quotes refer to the person.
+         * @description Deletes the person. Refused while leads or quotes refer to the person. 409 `in_use` while a workflow, campaign or web form names it, unless `replace_with` names another one.
          */
         delete: operations["deletePerson"];
         options?: never;
@@ -956,7 +956,7 @@ export interface paths {
         post?: never;
         /**
          * Delete an organization
-         * @description Deletes the organization. Its persons stay, without an organization.
+         * @description Deletes the organization. Its persons stay, without an organization. 409 `in_use` while a workflow, campaign or web form names it, unless `replace_with` names another one.
          */
         delete: operations["deleteOrganization"];
         options?: never;
@@ -1192,7 +1192,7 @@ export interface paths {
         post?: never;
         /**
          * Delete a quote
-         * @description Deletes the quote with its items and links. Leads, products and activities stay.
+         * @description Deletes the quote with its items and links. Leads, products and activities stay. 409 `in_use` while a workflow, campaign or web form names it, unless `replace_with` names another one.
          */
         delete: operations["deleteQuote"];
         options?: never;
@@ -1452,7 +1452,7 @@ export interface paths {
         post?: never;
         /**
          * Delete a product
-         * @description Deletes the product. The product lines of leads keep its name and SKU.
+         * @description Deletes the product. The product lines of leads keep its name and SKU. 409 `in_use` while a workflow, campaign or web form names it, unless `replace_with` names another one.
          */
         delete: operations["deleteProduct"];
         options?: never;
@@ -2224,7 +2224,7 @@ export interface paths {
         post?: never;
         /**
          * Delete a tag
-         * @description Deletes the tag and detaches it from all records, with one event for each record.
+         * @description Deletes the tag and detaches it from all records, with one event for each record. 409 `in_use` while a workflow, campaign or web form names it, unless `replace_with` names another one.
          */
         delete: operations["deleteTag"];
         options?: never;
@@ -2316,7 +2316,7 @@ export interface paths {
         post?: never;
         /**
          * Delete a source
-         * @description Deletes the source. Refused while leads refer to it, and for the last source.
+         * @description Deletes the source. Refused while leads refer to it, and for the last source. 409 `in_use` while a workflow, campaign or web form names it, unless `replace_with` names another one.
          */
         delete: operations["deleteSource"];
         options?: never;
@@ -2388,7 +2388,7 @@ export interface paths {
         post?: never;
         /**
          * Delete a type
-         * @description Deletes the type. Refused while leads refer to it, and for the last type.
+         * @description Deletes the type. Refused while leads refer to it, and for the last type. 409 `in_use` while a workflow, campaign or web form names it, unless `replace_with` names another one.
          */
         delete: operations["deleteType"];
         options?: never;
@@ -2454,13 +2454,13 @@ export interface paths {
         get: operations["getPipeline"];
         /**
          * Change a pipeline
-         * @description Omitted keys keep their values. Leads of a removed stage move to another stage, with one `lead.update` event each.
+         * @description Omitted keys keep their values. Leads of a removed stage move to another stage, with one `lead.update` event each. 409 `in_use` while a workflow or web form names a removed stage.
          */
         put: operations["updatePipeline"];
         post?: never;
         /**
          * Delete a pipeline
-         * @description Deletes the pipeline. Its leads move to the default pipeline, to the stage with the same code or else to `new`. The default pipeline cannot be deleted.
+         * @description Deletes the pipeline. Its leads move to the default pipeline, to the stage with the same code or else to `new`. The default pipeline cannot be deleted. 409 `in_use` while a workflow, campaign or web form names it, unless `replace_with` names another one.
          */
         delete: operations["deletePipeline"];
         options?: never;
@@ -2546,13 +2546,13 @@ export interface paths {
         get: operations["getAttribute"];
         /**
          * Change an attribute
-         * @description Omitted keys keep their values; `options` is the complete list. Removing an option that records use gets 409, unless `force` removes it from those records. In a built-in attribute only the name, sort order and `quick_add` can change, and whether telephone numbers are unique.
+         * @description Omitted keys keep their values; `options` is the complete list. Removing an option that records use gets 409, unless `force` removes it from those records. Removing an option that a workflow, campaign or web form names gets 409 in any case. In a built-in attribute only the name, sort order and `quick_add` can change, and whether telephone numbers are unique.
          */
         put: operations["updateAttribute"];
         post?: never;
         /**
          * Delete an attribute
-         * @description Deletes the attribute, its options and its values in all records. A built-in attribute cannot be deleted.
+         * @description Deletes the attribute, its options and its values in all records. A built-in attribute cannot be deleted. 409 `in_use` while a workflow, campaign, template, webhook or unfinished import names it.
          */
         delete: operations["deleteAttribute"];
         options?: never;
@@ -2684,7 +2684,7 @@ export interface paths {
         post?: never;
         /**
          * Delete a user
-         * @description Deletes the account with its tokens. Its records go to the user in `reassign_to`; otherwise they have no owner. Callers cannot delete their own account, and the last active account with all permissions cannot be deleted.
+         * @description Deletes the account with its tokens. Its records go to the user in `reassign_to`; otherwise they have no owner. Callers cannot delete their own account, and the last active account with all permissions cannot be deleted. 409 `in_use` while a workflow, campaign or web form names it, unless `replace_with` names another one.
          */
         delete: operations["deleteUser"];
         options?: never;
@@ -2960,7 +2960,7 @@ export interface paths {
         post?: never;
         /**
          * Delete an e-mail template
-         * @description Deletes the template. 409 `in_use` while an active campaign or a workflow uses it. Inactive campaigns lose it.
+         * @description Deletes the template. 409 `in_use` while an active campaign uses it. Inactive campaigns lose it. 409 `in_use` while a workflow names it, unless `replace_with` names another one.
          */
         delete: operations["deleteEmailTemplate"];
         options?: never;
@@ -3164,7 +3164,7 @@ export interface paths {
         post?: never;
         /**
          * Delete a webhook
-         * @description Deletes the webhook. 409 `in_use` while a workflow uses it.
+         * @description Deletes the webhook. 409 `in_use` while a workflow names it, unless `replace_with` names another one.
          */
         delete: operations["deleteWebhook"];
         options?: never;
@@ -3472,7 +3472,7 @@ export interface paths {
         post?: never;
         /**
          * Delete a warehouse
-         * @description Deletes the warehouse with its locations and empty inventories. 409 `in_use` if it has stock.
+         * @description Deletes the warehouse with its locations and empty inventories. 409 `in_use` if it has stock. 409 `in_use` while a workflow, campaign or web form names it, unless `replace_with` names another one.
          */
         delete: operations["deleteWarehouse"];
         options?: never;
@@ -3628,7 +3628,7 @@ export interface paths {
         post?: never;
         /**
          * Delete a location
-         * @description Deletes the location with its empty inventories. 409 `in_use` if it has stock.
+         * @description Deletes the location with its empty inventories. 409 `in_use` if it has stock. 409 `in_use` while a workflow, campaign or web form names it, unless `replace_with` names another one.
          */
         delete: operations["deleteLocation"];
         options?: never;
@@ -17253,6 +17253,8 @@ export interface components {
         UserSort: ("id" | "name" | "email" | "status" | "created_at" | "-id" | "-name" | "-email" | "-status" | "-created_at")[];
         /** @description References to expand into the full record. A reference to a record that the caller may not read is not expanded. */
         UserInclude: ("role" | "groups")[];
+        /** @description The record of the same kind that takes the place of the deleted one in the workflows, campaigns and web forms that name it. The caller needs the permission to change each of them. */
+        ReplaceWith: components["schemas"]["Id"];
         /** @description The user who gets the records. */
         ReassignTo: components["schemas"]["Id"];
         /** @description Whether the role grants all permissions. Matches any of the listed values. */
@@ -18842,7 +18844,10 @@ export interface operations {
     };
     deleteLead: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The record of the same kind that takes the place of the deleted one in the workflows, campaigns and web forms that name it. The caller needs the permission to change each of them. */
+                replace_with?: components["parameters"]["ReplaceWith"];
+            };
             header?: {
                 /** @description Change the record only if it still has this ETag; otherwise 412. */
                 "If-Match"?: components["parameters"]["IfMatch"];
@@ -20395,7 +20400,10 @@ export interface operations {
     };
     deletePerson: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The record of the same kind that takes the place of the deleted one in the workflows, campaigns and web forms that name it. The caller needs the permission to change each of them. */
+                replace_with?: components["parameters"]["ReplaceWith"];
+            };
             header?: {
                 /** @description Change the record only if it still has this ETag; otherwise 412. */
                 "If-Match"?: components["parameters"]["IfMatch"];
@@ -21625,7 +21633,10 @@ export interface operations {
     };
     deleteOrganization: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The record of the same kind that takes the place of the deleted one in the workflows, campaigns and web forms that name it. The caller needs the permission to change each of them. */
+                replace_with?: components["parameters"]["ReplaceWith"];
+            };
             header?: {
                 /** @description Change the record only if it still has this ETag; otherwise 412. */
                 "If-Match"?: components["parameters"]["IfMatch"];
@@ -22666,7 +22677,10 @@ export interface operations {
     };
     deleteQuote: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The record of the same kind that takes the place of the deleted one in the workflows, campaigns and web forms that name it. The caller needs the permission to change each of them. */
+                replace_with?: components["parameters"]["ReplaceWith"];
+            };
             header?: {
                 /** @description Change the record only if it still has this ETag; otherwise 412. */
                 "If-Match"?: components["parameters"]["IfMatch"];
@@ -23749,7 +23763,10 @@ export interface operations {
     };
     deleteProduct: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The record of the same kind that takes the place of the deleted one in the workflows, campaigns and web forms that name it. The caller needs the permission to change each of them. */
+                replace_with?: components["parameters"]["ReplaceWith"];
+            };
             header?: {
                 /** @description Change the record only if it still has this ETag; otherwise 412. */
                 "If-Match"?: components["parameters"]["IfMatch"];
@@ -26465,7 +26482,10 @@ export interface operations {
     };
     deleteTag: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The record of the same kind that takes the place of the deleted one in the workflows, campaigns and web forms that name it. The caller needs the permission to change each of them. */
+                replace_with?: components["parameters"]["ReplaceWith"];
+            };
             header?: {
                 /** @description Change the record only if it still has this ETag; otherwise 412. */
                 "If-Match"?: components["parameters"]["IfMatch"];
@@ -26823,7 +26843,10 @@ export interface operations {
     };
     deleteSource: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The record of the same kind that takes the place of the deleted one in the workflows, campaigns and web forms that name it. The caller needs the permission to change each of them. */
+                replace_with?: components["parameters"]["ReplaceWith"];
+            };
             header?: {
                 /** @description Change the record only if it still has this ETag; otherwise 412. */
                 "If-Match"?: components["parameters"]["IfMatch"];
@@ -27138,7 +27161,10 @@ export interface operations {
     };
     deleteType: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The record of the same kind that takes the place of the deleted one in the workflows, campaigns and web forms that name it. The caller needs the permission to change each of them. */
+                replace_with?: components["parameters"]["ReplaceWith"];
+            };
             header?: {
                 /** @description Change the record only if it still has this ETag; otherwise 412. */
                 "If-Match"?: components["parameters"]["IfMatch"];
@@ -27465,7 +27491,10 @@ export interface operations {
     };
     deletePipeline: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The record of the same kind that takes the place of the deleted one in the workflows, campaigns and web forms that name it. The caller needs the permission to change each of them. */
+                replace_with?: components["parameters"]["ReplaceWith"];
+            };
             header?: {
                 /** @description Change the record only if it still has this ETag; otherwise 412. */
                 "If-Match"?: components["parameters"]["IfMatch"];
@@ -28339,6 +28368,8 @@ export interface operations {
             query?: {
                 /** @description The user who gets the records. */
                 reassign_to?: components["parameters"]["ReassignTo"];
+                /** @description The record of the same kind that takes the place of the deleted one in the workflows, campaigns and web forms that name it. The caller needs the permission to change each of them. */
+                replace_with?: components["parameters"]["ReplaceWith"];
             };
             header?: {
                 /** @description Change the record only if it still has this ETag; otherwise 412. */
@@ -29416,7 +29447,10 @@ export interface operations {
     };
     deleteEmailTemplate: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The record of the same kind that takes the place of the deleted one in the workflows, campaigns and web forms that name it. The caller needs the permission to change each of them. */
+                replace_with?: components["parameters"]["ReplaceWith"];
+            };
             header?: {
                 /** @description Change the record only if it still has this ETag; otherwise 412. */
                 "If-Match"?: components["parameters"]["IfMatch"];
@@ -30232,7 +30266,10 @@ export interface operations {
     };
     deleteWebhook: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The record of the same kind that takes the place of the deleted one in the workflows, campaigns and web forms that name it. The caller needs the permission to change each of them. */
+                replace_with?: components["parameters"]["ReplaceWith"];
+            };
             header?: {
                 /** @description Change the record only if it still has this ETag; otherwise 412. */
                 "If-Match"?: components["parameters"]["IfMatch"];
@@ -31309,7 +31346,10 @@ export interface operations {
     };
     deleteWarehouse: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The record of the same kind that takes the place of the deleted one in the workflows, campaigns and web forms that name it. The caller needs the permission to change each of them. */
+                replace_with?: components["parameters"]["ReplaceWith"];
+            };
             header?: {
                 /** @description Change the record only if it still has this ETag; otherwise 412. */
                 "If-Match"?: components["parameters"]["IfMatch"];
@@ -31950,7 +31990,10 @@ export interface operations {
     };
     deleteLocation: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The record of the same kind that takes the place of the deleted one in the workflows, campaigns and web forms that name it. The caller needs the permission to change each of them. */
+                replace_with?: components["parameters"]["ReplaceWith"];
+            };
             header?: {
                 /** @description Change the record only if it still has this ETag; otherwise 412. */
                 "If-Match"?: components["parameters"]["IfMatch"];

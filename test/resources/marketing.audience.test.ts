@@ -5,6 +5,7 @@ import PostalMime from 'postal-mime'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { unsubscribeToken } from '../../src/resources/marketing/unsubscribe.ts'
 import { type Caller, start, startServer, type TestServer } from '../support/app.ts'
+import { deleteNamed } from '../support/deleted.ts'
 import { csvOf, importing, path as imports } from '../support/importing.ts'
 import { follow, parametersOf } from '../support/schema.ts'
 import { type SmtpServer, startSmtp } from '../support/smtp.ts'
@@ -126,8 +127,7 @@ describe('the audience of a campaign', () => {
     await person('Ada', { tag_ids: [unwanted] })
     const id = await campaign({ type: 'filter', filter: { 'tag_id[not]': [unwanted] } })
     expect(await size(id)).toMatchObject({ matched: 0, problem: null })
-    await server.admin.delete(`/settings/tags/${unwanted}`)
-    await server.admin.delete(`/tags/${unwanted}`)
+    await deleteNamed(server, `/tags/${unwanted}`)
     await run(id)
     expect(recipients()).toEqual([])
     const { matched, problem } = await size(id)
@@ -342,7 +342,7 @@ describe('an audience that lost what it names', () => {
     const { body } = await server.admin.post('/settings/attributes', attribute)
     await person('Ada', { custom_attributes: { size: 'large' } })
     const id = await campaign({ type: 'filter', filter: { custom_attributes: { size: 'large' } } })
-    await server.admin.delete(`/settings/attributes/${body.data.id}`)
+    await deleteNamed(server, `/settings/attributes/${body.data.id}`)
     const { config } = server.app.services
     const before = config.strict
     Object.assign(config, { strict })
@@ -358,7 +358,7 @@ describe('an audience that lost what it names', () => {
     const { body } = await server.admin.post('/settings/attributes', { ...attribute, type: 'text' })
     await person('Ada')
     const id = await campaign({ type: 'filter', filter: { custom_attributes: { size: 'large' } } })
-    await server.admin.delete(`/settings/attributes/${body.data.id}`)
+    await deleteNamed(server, `/settings/attributes/${body.data.id}`)
     await server.admin.post('/settings/attributes', { ...attribute, type: 'date' })
     await expectLost(id, /custom_attributes\.size: Must be /)
   })

@@ -1,6 +1,7 @@
 // Public web forms: definition, page, script, and submissions, which create persons and leads.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { startServer, type TestServer } from '../support/app.ts'
+import { deleteNamed } from '../support/deleted.ts'
 import { given } from '../support/given.ts'
 import { statementsOf } from '../support/statements.ts'
 
@@ -347,7 +348,7 @@ describe('submitWebForm', () => {
     const [lead] = await leads()
     expect([lead.title, lead.source.name, lead.user_id]).toEqual(['From the fair', 'Fair', owner.id])
     await server.admin.delete(`/leads/${lead.id}`)
-    expect((await server.admin.delete(`/sources/${source.id}`)).status).toBe(200)
+    expect((await deleteNamed(server, `/sources/${source.id}`)).status).toBe(200)
     expect((await server.anonymous.post(path, { persons: other })).status).toBe(200)
     expect((await leads()).map((lead: any) => [lead.title, lead.source.name, lead.user_id])).toEqual([
       ['From the fair', 'Web Form', null],

@@ -1,6 +1,7 @@
 // Rules of web forms as definitions that the generated contract tests do not check.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { startServer, type TestServer } from '../support/app.ts'
+import { deleteNamed } from '../support/deleted.ts'
 
 const path = '/settings/web-forms'
 const basic = {
@@ -142,7 +143,7 @@ describe('updateWebForm', () => {
         { attribute_id: attribute['leads.lead_source_id'], default_value: source.id, sort_order: 8 },
       ],
     })
-    expect((await server.admin.delete(`/sources/${source.id}`)).status).toBe(200)
+    expect((await deleteNamed(server, `/sources/${source.id}`)).status).toBe(200)
     const back = await server.admin.put(`${path}/${form.id}`, form)
     expect([back.status, back.body.data]).toEqual([200, form])
     const ids = form.attributes.map(({ id }: { id: number }) => ({ id, placeholder: 'Hint' }))

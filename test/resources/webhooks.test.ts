@@ -188,8 +188,8 @@ describe('updateWebhook', () => {
 describe('deleteWebhook', () => {
   it('is refused while a workflow sends it', async () => {
     const { id } = await create()
-    const actions = JSON.stringify([{ id: 'trigger_webhook', attribute: null, value: id }])
-    await server.store.db.updateTable('workflows').set({ actions }).where('id', '=', 1).execute()
+    const actions = [{ id: 'trigger_webhook', value: id }]
+    expect((await server.admin.put('/settings/workflows/1', { actions })).status).toBe(200)
     const { status, body } = await server.admin.delete(`${path}/${id}`)
     expect([status, body.conflicts]).toEqual([409, [{ entity_type: 'workflows', id: 1, field: 'actions' }]])
     expect((await server.admin.get(`${path}/${id}`)).status).toBe(200)

@@ -7,6 +7,7 @@ import { type Emitter, Veto } from '../../src/kernel/write/events.ts'
 import { runWorkflow } from '../../src/resources/workflows/run.ts'
 import { workflowTriggers } from '../../src/resources/workflows/triggers.ts'
 import { type Caller, startServer, type TestServer } from '../support/app.ts'
+import { deleteNamed } from '../support/deleted.ts'
 import { isPostgres } from '../support/engine.ts'
 import { given, unique } from '../support/given.ts'
 import { statementsOf } from '../support/statements.ts'
@@ -192,7 +193,7 @@ describe('updates', () => {
     const id = await workflow({ actions: [set('title', 'gone'), set('lead_source_id', source.id)] })
     const lead = await make.lead({ title: 'x' })
     await server.admin.put(`/leads/${lead.id}`, { lead_value: 1 })
-    await server.admin.delete(`/sources/${source.id}`)
+    await deleteNamed(server, `/sources/${source.id}`)
     await server.work()
     expect((await runs(id))[0]).toMatchObject({
       state: 'failed',
@@ -431,7 +432,7 @@ describe('a run', () => {
       const value = what === 'tag' ? [gone] : gone
       const id = await workflow({ conditions: [{ ...condition, value }] })
       const lead = await make.lead()
-      expect((await server.admin.delete(`${path}/${gone}`)).status).toBe(200)
+      expect((await deleteNamed(server, `${path}/${gone}`)).status).toBe(200)
       await server.admin.put(`/leads/${lead.id}`, { lead_value: 3 })
       await server.work()
       expect((await runs(id))[0]).toMatchObject({
@@ -451,7 +452,7 @@ describe('a run', () => {
     const id = await workflow({ conditions: [{ attribute: 'hue', operator: '==', value: 'red' }] })
     const lead = await given(server.admin).lead({ custom_attributes: { hue: 'red' } })
     await server.admin.put(`/leads/${lead.id}`, { lead_value: 1 })
-    await server.admin.delete(`/settings/attributes/${attribute.body.data.id}`)
+    await deleteNamed(server, `/settings/attributes/${attribute.body.data.id}`)
     await server.work()
     expect((await runs(id))[0]).toMatchObject({
       state: 'failed',

@@ -2,6 +2,7 @@
 // workflow can be evaluated and run.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { startServer, type TestServer } from '../support/app.ts'
+import { deleteNamed } from '../support/deleted.ts'
 import { given } from '../support/given.ts'
 
 const path = '/settings/workflows'
@@ -176,7 +177,7 @@ describe('updateWorkflow', () => {
   it('does not ask again about what was accepted, and does about what is new', async () => {
     const tag = await given(server.admin).tag()
     const { id } = (await post({ conditions: [condition('tag_ids', '{}', [tag.id])] })).body.data
-    await server.admin.delete(`/tags/${tag.id}`)
+    await deleteNamed(server, `/tags/${tag.id}`)
     const shown = (await server.admin.get(`${path}/${id}`)).body.data
     expect((await server.admin.put(`${path}/${id}`, { ...shown, name: 'Renamed' })).status).toBe(200)
     const more = [...shown.conditions, condition('tag_ids', '!{}', [tag.id])]

@@ -35,8 +35,8 @@ export function crudHandlers(
       message: message('updated'),
       ...warned(ctx),
     }),
-    [operations.delete]: async (ctx: Context, { params }: Input) => {
-      await resource.remove(ctx, params.id)
+    [operations.delete]: async (ctx: Context, { params, query }: Input) => {
+      await resource.remove(ctx, params.id, query.replace_with as number | undefined)
       return { message: message('deleted') }
     },
     ...(below.history && { [below.history]: historyHandler(resource) }),

@@ -13,6 +13,7 @@ import { createExaminers } from './examine-body.ts'
 import { createReader } from './read-records.ts'
 import { sightOfRecords } from './record-sight.ts'
 import { createRemover } from './remove-record.ts'
+import { createReplacer } from './replace-named.ts'
 import { visibleRows } from './rows.ts'
 import { createSaver } from './save-record.ts'
 import { tableRows } from './table-rows.ts'
@@ -51,6 +52,7 @@ function resourceOf(d: AnyDefinition) {
     stored: tableRows(d.table),
   }
   const reader = createReader(parts)
+  const saver = createSaver(parts, reader)
   const resource: AnyResource = {
     noun: d.noun,
     table: d.table,
@@ -65,9 +67,10 @@ function resourceOf(d: AnyDefinition) {
     query: parts.rows.query,
     exists: parts.stored.exists,
     touch: parts.stored.touch,
-    ...createSaver(parts, reader),
+    ...saver,
     ...createExaminers(parts, reader),
     ...createRemover(parts, reader),
+    ...createReplacer(parts, reader, saver),
     restore: (ctx, id) =>
       restore(ctx, {
         resource,

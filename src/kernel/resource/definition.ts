@@ -9,6 +9,7 @@ import type { Body, Data, EventBase, OperationFact, OperationId, Schema, SortNam
 import type { Context } from '../context.ts'
 import type { ValidationErrors } from '../errors.ts'
 import type { OnRestore, Restored } from '../history/restore.ts'
+import type { NamedRecord, StoredReference } from '../history/stored-references.ts'
 import type { Records, Sight } from '../query/event-visibility.ts'
 import type { Fields, QueryValues, SearchField } from '../query/filter.ts'
 import type { Rows, SortColumn } from '../query/page.ts'
@@ -67,6 +68,16 @@ export interface RecordRules<Row, Write, Reply, SortKey extends string, WriteFie
   loadRelated?: (ctx: Context, replies: Reply[], include: Include) => Promise<void>
   /** Saves the child rows of a record, in the transaction that saves the record. */
   afterSave?: (ctx: Context, id: number, body: Write) => Promise<void>
+  /**
+   * Returns the records that the JSON and texts of a stored row name. They cannot be deleted while
+   * the row names them.
+   */
+  refersTo?: (ctx: Context, row: Row) => Promise<StoredReference[]>
+  /**
+   * Returns the body of an update that puts the record `by` in the place of `named` wherever the
+   * row names it.
+   */
+  replacing?: (ctx: Context, row: Row, named: NamedRecord, by: number) => Promise<Write>
   /**
    * Returns the names of further events to emit after the events of an update, such as `lead.won`.
    * These events have no suffix.
@@ -190,7 +201,16 @@ export interface Resource<Reply, Write> {
    * schema refused; the body no longer contains them.
    */
   examiners: Partial<Record<OperationId, Examine>>
-  remove(ctx: Context, id: number): Promise<void>
+  /**
+   * Deletes a record. `replacement` is the id of the record that takes its place in stored rules;
+   * without it, a rule that names the record refuses the deletion.
+   */
+  remove(ctx: Context, id: number, replacement?: number): Promise<void>
+  /**
+   * Puts the record `by` in the place of another record in a stored rule. Set only for resources
+   * with `refersTo`.
+   */
+  replaceNamed?(ctx: Context, id: number, named: NamedRecord, by: number): Promise<void>
   restore(ctx: Context, id: number): Promise<Restored<Reply>>
   /** Raises the version of the record and sets `updated_at`. */
   touch(ctx: Context, id: number): Promise<void>

@@ -3,9 +3,12 @@
 import { archiveThenDelete } from '../history/archive.ts'
 import { bumpReferrers } from '../history/backreferences.ts'
 import { runDeleteHooks } from '../history/delete-hooks.ts'
+import { refuseNamed, saveStoredReferences } from '../history/stored-references.ts'
+import { capital } from '../values/format.ts'
 import { transaction, write } from '../write/write.ts'
 import type { AnyResource, ResourceParts } from './any-definition.ts'
 import type { RecordReader } from './read-records.ts'
+import { replaceInRules } from './replace-named.ts'
 
 export function createRemover(
   { d, facts, below, stored }: ResourceParts,
@@ -14,15 +17,18 @@ export function createRemover(
   const { entity, events } = facts
   const { table } = d
   return {
-    async remove(ctx, id) {
+    async remove(ctx, id, replacement) {
       await transaction(ctx, async (ctx) => {
         const row = await reader.findCurrent(ctx, id)
         const before = await reader.toReply(ctx, row)
         const removal = () =>
           write(ctx, events.delete, { entity, input: {}, id, before }, async (ctx) => {
+            if (replacement !== undefined) await replaceInRules(ctx, { entity, id, noun: d.noun }, replacement)
+            await refuseNamed(ctx, { entity, ids: [id], called: `${capital(d.noun)} ${id}` })
             await d.beforeDelete?.(ctx, row)
             await runDeleteHooks(ctx, entity, id)
             await bumpReferrers(ctx, { entity, table, id })
+            if (d.refersTo !== undefined) await saveStoredReferences(ctx, { entity, id }, [])
             await stored.delete(ctx, id)
             return { id, entity: null }
           })

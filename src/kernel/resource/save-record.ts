@@ -2,6 +2,7 @@
 // saves links (DOMAIN 17.1).
 import { type Context, now } from '../context.ts'
 import { ValidationErrors } from '../errors.ts'
+import { saveStoredReferences } from '../history/stored-references.ts'
 import { insert } from '../query/statement-cache.ts'
 import { changedKeys, derivedKeysOf } from '../write/event-log.ts'
 import type { Snapshot } from '../write/events.ts'
@@ -24,13 +25,6 @@ export function createSaver(
   const { table, noun } = d
   const { entity, events } = facts
   const maskInput = (body: AnyBody): AnyBody => d.maskInput?.(body) ?? body
-
-  async function checkedColumns(ctx: Context, body: AnyBody, current: AnyRow | null): Promise<Columns> {
-    const errors = new ValidationErrors()
-    const columns = await d.toRow(body, { ctx, current, errors })
-    errors.throwIfAny()
-    return columns
-  }
 
   /**
    * Saves the links of a record. Returns whether a link changed; the caller then raises the version
@@ -56,13 +50,14 @@ export function createSaver(
 
   /** Inserts the record and emits its events. The caller must be in a transaction. */
   async function insertRecord(ctx: Context, body: AnyBody): Promise<{ id: number; row: AnyRow; isLinked: boolean }> {
-    const columns = await checkedColumns(ctx, body, null)
+    const columns = await checkedColumns(ctx, d, body, null)
     let row: AnyRow | undefined
     const { id } = await write(ctx, events.create, { entity, input: maskInput(body) }, async (ctx) => {
       const at = now(ctx)
       const id = await insert(ctx, table, { ...columns, created_at: at, updated_at: at })
       await d.afterSave?.(ctx, id, body)
       row = await reader.findWritten(ctx, id)
+      await storeReferences(ctx, { d, facts }, row)
       return { id, entity: await reader.toReply(ctx, row) }
     })
     return { id, row: row as AnyRow, isLinked: await saveLinks(ctx, id, body, true) }
@@ -80,10 +75,10 @@ export function createSaver(
     await stored.update(ctx, id, changes)
     await d.afterSave?.(ctx, id, body)
     const row = await reader.findWritten(ctx, id)
+    await storeReferences(ctx, { d, facts }, row)
     const after = await reader.toReply(ctx, row)
     const shown = changedKeys(before, after, derivedKeysOf(ctx, entity))
-    const unshown = Object.keys(changes).filter((column) => shown.length === 0 || hiddenSuffix.test(column))
-    const hidden = [...new Set(unshown.map((column) => column.replace(/_(hash|key|sealed)$/, '')))]
+    const hidden = hiddenFields(Object.keys(changes), shown.length === 0)
     if (shown.length + hidden.length === 0) return { row, after, hidden, isTouched: false }
     await stored.touch(ctx, id)
     const touched = await reader.findWritten(ctx, id)
@@ -103,7 +98,7 @@ export function createSaver(
       transaction(ctx, async (ctx) => {
         const current = await reader.findCurrent(ctx, id)
         const before = await reader.toReply(ctx, current)
-        const columns = await checkedColumns(ctx, body, current)
+        const columns = await checkedColumns(ctx, d, body, current)
         let row = current
         let isTouched = false
         await write(ctx, events.update, { entity, input: maskInput(body), id, before }, async (ctx) => {
@@ -120,6 +115,33 @@ export function createSaver(
         return replyOf(ctx, id, row, isLinked)
       }),
   }
+}
+
+async function checkedColumns(
+  ctx: Context,
+  d: ResourceParts['d'],
+  body: AnyBody,
+  current: AnyRow | null,
+): Promise<Columns> {
+  const errors = new ValidationErrors()
+  const columns = await d.toRow(body, { ctx, current, errors })
+  errors.throwIfAny()
+  return columns
+}
+
+/** Writes the references of a stored row, if its definition has any. */
+async function storeReferences(
+  ctx: Context,
+  { d, facts: { entity } }: Pick<ResourceParts, 'd' | 'facts'>,
+  row: AnyRow,
+): Promise<void> {
+  if (d.refersTo !== undefined) await saveStoredReferences(ctx, { entity, id: row.id }, await d.refersTo(ctx, row))
+}
+
+/** Returns the changed fields that no reply contains. */
+function hiddenFields(columns: readonly string[], isUnshown: boolean): string[] {
+  const hidden = columns.filter((column) => isUnshown || hiddenSuffix.test(column))
+  return [...new Set(hidden.map((column) => column.replace(/_(hash|key|sealed)$/, '')))]
 }
 
 interface Update {

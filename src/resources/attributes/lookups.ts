@@ -73,6 +73,10 @@ export const lookupTypeOf: ReadonlyMap<string, LookupType> = new Map([
   ['stages', 'lead_pipeline_stages'],
 ])
 
+/** Returns the entity of a lookup type, such as `sources` for `lead_sources`. */
+export const entityOfLookup = (lookup: LookupType): string =>
+  [...lookupTypeOf].find(([entity, type]) => type === lookup && entity !== lookup)?.[0] ?? lookup
+
 const column = ({ table }: Lookup, name: string): string => `${table}.${name}`
 
 /** Selects id and label of all records of a lookup type, without a visibility check. */

@@ -6,7 +6,7 @@ import { ValidationErrors } from '../../kernel/errors.ts'
 import type { OnRestore, RestoredRow } from '../../kernel/history/restore.ts'
 import { fileRefs } from '../files/attach.ts'
 import { type Attribute, customAttributes, type EntityType } from './attribute-set.ts'
-import { findLabels, type LookupType, lookupTypeOf } from './lookups.ts'
+import { entityOfLookup, findLabels } from './lookups.ts'
 import { parseValues } from './schemas.ts'
 import type { ValueType } from './types/value-type.ts'
 import { holdsFile, withValueTypes } from './types.ts'
@@ -125,9 +125,6 @@ export function withoutIds(value: unknown, ids: ReadonlySet<number>): unknown {
   return typeof value === 'number' && ids.has(value) ? null : value
 }
 
-const entityOf = (lookup: LookupType): string =>
-  [...lookupTypeOf].find(([entity, type]) => type === lookup && entity !== lookup)?.[0] ?? lookup
-
 /** Returns the ids in the value that no longer exist, and the entity that the ids refer to. */
 async function missingIds(
   ctx: Context,
@@ -138,7 +135,7 @@ async function missingIds(
   const missing = (known: { has(id: number): boolean }): number[] => ids.filter((each) => !known.has(each))
   if (holdsFile(attribute)) return { entity: 'files', ids: missing(await fileRefs(ctx, ids)) }
   if (attribute.lookup !== null)
-    return { entity: entityOf(attribute.lookup), ids: missing(await findLabels(ctx, attribute.lookup, ids)) }
+    return { entity: entityOfLookup(attribute.lookup), ids: missing(await findLabels(ctx, attribute.lookup, ids)) }
   if (!['select', 'multiselect', 'checkbox'].includes(attribute.type)) return { entity: '', ids: [] }
   return { entity: 'options', ids: missing(new Set(attribute.options.map((option) => option.id))) }
 }

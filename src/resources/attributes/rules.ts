@@ -3,6 +3,7 @@
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { inUse, isProtected, type ValidationErrors } from '../../kernel/errors.ts'
+import { refuseNamed } from '../../kernel/history/stored-references.ts'
 import { type Attribute, attributeSet, type EntityType } from './attribute-set.ts'
 import { lookups } from './lookups.ts'
 import { hasValues } from './record-values.ts'
@@ -100,10 +101,13 @@ export async function checkDefault(
 }
 
 /**
- * Throws 409 when the lookup type changes while records still have values of the old lookup type.
+ * Throws 409 when the lookup type changes while records still have values of the old lookup type,
+ * or while stored rules name the attribute: their ids would name records of the new type.
  */
 export async function refuseOtherLookup(ctx: Context, was: Attribute, lookup: Attribute['lookup']): Promise<void> {
-  if (lookup === was.lookup || !(await hasValues(ctx, was))) return
+  if (lookup === was.lookup) return
+  await refuseNamed(ctx, { entity: 'attributes', ids: [was.id], called: `The attribute ${was.name}` })
+  if (!(await hasValues(ctx, was))) return
   const kind = was.lookup === null ? 'its own options' : lookups[was.lookup].noun
   throw inUse(`${was.entity} have values that refer to ${kind}.`, [])
 }

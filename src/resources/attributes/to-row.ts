@@ -3,6 +3,7 @@
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { inUse, type ValidationErrors } from '../../kernel/errors.ts'
+import { refuseNamed } from '../../kernel/history/stored-references.ts'
 import type { Writing } from '../../kernel/resource/define-resource.ts'
 import { fold } from '../../kernel/values/format.ts'
 import {
@@ -66,6 +67,8 @@ export async function toAttributeRow(body: Body, { ctx, current, errors }: Writi
   await findDuplicates(ctx, attribute, keys, errors)
   errors.throwIfAny()
   if (was?.isOwn) await refuseOtherLookup(ctx, was, attribute.lookup)
+  for (const { id, name } of plan.removed)
+    await refuseNamed(ctx, { entity: 'options', ids: [id], called: `The option ${name}` })
   if (was && gone.size > 0 && !force)
     await refuseUsedOptions(ctx, was, plan.removed, namesGone && initial === undefined)
   if (turns) await replaceAllUniqueKeys(ctx, attribute, keys)

@@ -7,8 +7,11 @@ import { Problem } from '../../kernel/errors.ts'
 import type { Upload } from '../../kernel/files/file-store.ts'
 import { uploaded } from '../../kernel/files/multipart.ts'
 import { workbookType } from '../../kernel/files/workbook.ts'
+import type { StoredReference } from '../../kernel/history/stored-references.ts'
 import { time, value } from '../../kernel/query/filter.ts'
 import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
+import { customAttributes } from '../attributes/attribute-set.ts'
+import { referencesToAttribute } from '../attributes/references.ts'
 import { addFile, attachFile, checkFileLimits, checkFileReference, fileRefs, releaseFiles } from '../files/attach.ts'
 import { type ImportType, importColumns, type Mapping } from './columns.ts'
 import { canOpen, readableImports } from './owner.ts'
@@ -116,6 +119,18 @@ async function checkMapping({ ctx, errors }: Writing<Row>, type: ImportType, map
 
 const maxHeaderLength = 1000
 
+/** Returns the custom attributes that the mapping names. A completed import needs none of them. */
+async function referencesInMapping(ctx: Context, row: Row): Promise<StoredReference[]> {
+  if (row.mapping === null || row.state === 'completed') return []
+  const columns = await importColumns(ctx, row.type as ImportType)
+  const codes = Object.values(JSON.parse(row.mapping) as Mapping).map((name) => {
+    const [first, code] = columns.get(name ?? '')?.path ?? []
+    return first === 'custom_attributes' ? code : undefined
+  })
+  const own = await customAttributes(ctx, row.type as ImportType)
+  return own.filter(({ code }) => codes.includes(code)).flatMap((each) => referencesToAttribute('mapping', each))
+}
+
 /** Returns the file that the body names: a form upload, or an id from `file_id` or a FileRef. */
 function sentFile(ctx: Context, { file, file_id }: Body): { upload: Upload } | { id: number } | undefined {
   if (typeof file === 'string') return { upload: uploaded(ctx, file) }
@@ -222,6 +237,7 @@ const resource = defineResource({
     for (const reply of replies) reply.file = files.get(reply.file?.id ?? 0) ?? null
   },
   afterSave: attachSentFile,
+  refersTo: referencesInMapping,
   beforeDelete: async (ctx, { id, state }) => {
     if (state === 'processing') throw new Problem('state_conflict', 'The import is processing; cancel it first.')
     await ctx.db.updateTable('imports').set({ file_id: null, error_file_id: null }).where('id', '=', id).execute()

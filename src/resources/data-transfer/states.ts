@@ -6,6 +6,7 @@ import type { DB as Tables } from '../../../db/tables.gen.ts'
 import type { EventBase, Schema } from '../../contract/types.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
+import { saveStoredReferences } from '../../kernel/history/stored-references.ts'
 import type { Snapshot } from '../../kernel/write/events.ts'
 import { emitOnly, transaction, write } from '../../kernel/write/write.ts'
 import { requireAbility } from './abilities.ts'
@@ -105,6 +106,7 @@ export const completeImport = (ctx: Context, id: number): Promise<void> =>
     const row = await findImport(ctx, id)
     if (row.state !== 'processing') return
     await storeState(ctx, row, { state: 'completed', progress: 100, completed_at: now(ctx) })
+    await saveStoredReferences(ctx, { entity: 'imports', id }, [])
     await emitOnly(ctx, 'data_transfer.imports.completed', aboutOf(await imports.get(ctx, id)))
   })
 

@@ -7,8 +7,8 @@ import { textField } from '../../kernel/query/filter.ts'
 import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
 import { uniqueName } from '../../kernel/resource/references.ts'
 import { oneLine } from '../../kernel/values/format.ts'
+import { referencesInText } from './placeholder-references.ts'
 import { findUnknownPlaceholders } from './unknown-placeholders.ts'
-import { findWorkflowsWith } from './usage.ts'
 
 interface Texts {
   subject: string | undefined
@@ -51,9 +51,12 @@ export const emailTemplates = defineResource({
     updated_at: row.updated_at,
     version: row.version,
   }),
+  refersTo: async (ctx, { subject, content }) => [
+    ...(await referencesInText(ctx, 'subject', subject)),
+    ...(await referencesInText(ctx, 'content', content)),
+  ],
   beforeDelete: async (ctx, { id, name }) => {
-    const sends = await findWorkflowsWith(ctx, (action) => action.id.startsWith('send_email_') && action.value === id)
-    const users = [...(await activeCampaigns(ctx, id)), ...sends]
+    const users = await activeCampaigns(ctx, id)
     if (users.length > 0) throw inUse(`${name} is in use.`, users.slice(0, 20))
   },
 })

@@ -38,7 +38,8 @@ const availableEntities: Record<string, readonly PlaceholderEntity[]> = {
   activities: ['activities'],
 }
 
-const placeholdersIn = (text: string): string[] => [
+/** Returns the names of the placeholders in a text, without duplicates. */
+export const placeholdersIn = (text: string): string[] => [
   ...new Set([...text.matchAll(anything)].map(([, name = '']) => name.trim())),
 ]
 

@@ -2,16 +2,21 @@
 // import, or the persons that match a filter. A filter has the query parameters of `listPersons`
 // and is evaluated when the campaign runs. A campaign reaches persons of every owner.
 import { type SqlBool, sql } from 'kysely'
+import { splitList } from '../../contract/input/query.ts'
 import type { FieldErrors } from '../../contract/output/problems.ts'
 import type { Schema } from '../../contract/types.ts'
 import { type Context, canCall } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
+import type { NamedRecord, StoredReference } from '../../kernel/history/stored-references.ts'
 import { executePruned } from '../../kernel/query/join-pruning.ts'
 import type { Rows } from '../../kernel/query/page.ts'
 import { withoutVisibility } from '../../kernel/query/visibility.ts'
 import type { Writing } from '../../kernel/resource/define-resource.ts'
 import { checkReference, checkReferences } from '../../kernel/resource/references.ts'
 import { customAttributes } from '../attributes/attribute-set.ts'
+import { entityOfLookup } from '../attributes/lookups.ts'
+import { referencesInValue, referencesToAttribute, withId } from '../attributes/references.ts'
+import { valueTypeOf } from '../attributes/types.ts'
 import { imports } from '../data-transfer/resource.ts'
 import { organizations } from '../organizations/resource.ts'
 import { persons } from '../persons/resource.ts'
@@ -174,6 +179,50 @@ async function deadReference(ctx: Context, filter: Filter): Promise<string | nul
         return `The filter of the audience no longer works. ${key}: No ${resource.noun} has id ${dead}.`
     }
   return null
+}
+
+/**
+ * Returns the records that a stored filter names. A filter by the ids of persons is left out: a
+ * deleted person gets no e-mail, whether the filter names or excludes the person.
+ */
+export async function referencesInFilter(ctx: Context, stored: string | null): Promise<StoredReference[]> {
+  const filter = JSON.parse(stored ?? '{}') as Filter
+  const field = 'audience.filter'
+  const named = Object.entries(references).flatMap(([name, { entity }]) =>
+    ([name, `${name}[not]`] as (keyof Filter)[])
+      .flatMap((key) => (filter[key] ?? []) as number[])
+      .map((id) => ({ field, entity, id })),
+  )
+  const known = await customAttributes(ctx, 'persons')
+  const values = Object.entries(filter.custom_attributes ?? {}).flatMap(([code, text]) => {
+    const attribute = known.find((each) => each.code === code)
+    if (!attribute) return []
+    const ids = splitList(text).map((each) => valueTypeOf(attribute)?.read?.(each, ctx.services.config.timezone))
+    return [...referencesToAttribute(field, attribute), ...referencesInValue(field, attribute, ids)]
+  })
+  return [...named, ...values]
+}
+
+/** Returns a stored audience with the record `by` in the place of `named` in its filter. */
+export async function replacingInAudience(
+  ctx: Context,
+  row: AudienceColumns,
+  named: NamedRecord,
+  by: number,
+): Promise<Audience> {
+  const audience = presentAudience(row)
+  const filter = { ...audience.filter } as Record<string, unknown>
+  for (const [name, { entity }] of Object.entries(references))
+    for (const key of [name, `${name}[not]`])
+      if (entity === named.entity && filter[key] !== undefined) filter[key] = withId(filter[key], named.id, by)
+  const known = await customAttributes(ctx, 'persons')
+  const values = Object.entries(audience.filter?.custom_attributes ?? {}).map(([code, text]) => {
+    const lookup = known.find((each) => each.code === code)?.lookup ?? null
+    const isNamed = lookup !== null && entityOfLookup(lookup) === named.entity
+    return [code, isNamed ? withId(text, named.id, by) : text] as const
+  })
+  if (values.length > 0) filter.custom_attributes = Object.fromEntries(values)
+  return { ...audience, filter: filter as Filter }
 }
 
 /**

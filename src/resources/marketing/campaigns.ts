@@ -6,8 +6,16 @@ import { flagField, textField, value } from '../../kernel/query/filter.ts'
 import { defineResource } from '../../kernel/resource/define-resource.ts'
 import { checkReference, expandReferences } from '../../kernel/resource/references.ts'
 import { fold, oneLine } from '../../kernel/values/format.ts'
+import { referencesInText } from '../email-templates/placeholder-references.ts'
 import { emailTemplates } from '../email-templates/resource.ts'
-import { audienceProblem, everyone, presentAudience, toAudienceColumns } from './audience.ts'
+import {
+  audienceProblem,
+  everyone,
+  presentAudience,
+  referencesInFilter,
+  replacingInAudience,
+  toAudienceColumns,
+} from './audience.ts'
 import { marketingEvents } from './events.ts'
 import { scheduleSending } from './sending.ts'
 import { hasQueued, loadStats } from './stats.ts'
@@ -74,6 +82,11 @@ export const campaigns = defineResource({
       ...audience,
     }
   },
+  refersTo: async (ctx, { subject, audience_filter }) => [
+    ...(await referencesInText(ctx, 'subject', subject)),
+    ...(await referencesInFilter(ctx, audience_filter)),
+  ],
+  replacing: async (ctx, row, named, by) => ({ audience: await replacingInAudience(ctx, row, named, by) }),
   // Resumes sending after activation, because e-mails may have been queued before the campaign was
   // deactivated.
   afterSave: async (ctx, id, { status }) => {

@@ -6,6 +6,7 @@ import { type Context, now } from '../../kernel/context.ts'
 import { isProtected, ValidationErrors } from '../../kernel/errors.ts'
 import type { Handlers } from '../../kernel/handler.ts'
 import { runDeleteHooks } from '../../kernel/history/delete-hooks.ts'
+import { refuseNamed } from '../../kernel/history/stored-references.ts'
 import { flagField, textField, value } from '../../kernel/query/filter.ts'
 import { oncePerBatch, queryCached } from '../../kernel/query/statement-cache.ts'
 import { visible } from '../../kernel/query/visibility.ts'
@@ -183,6 +184,8 @@ export const pipelines = defineResource({
       errors.invalid('move_leads_to_stage_id', 'Must be one of the remaining stages.')
     errors.throwIfAny()
     refuseFixed(plan)
+    for (const { id, name } of plan.removed)
+      await refuseNamed(ctx, { entity: 'stages', ids: [id], called: `The stage ${name}` })
     if (body.is_default === false && current?.is_default === 1)
       throw isProtected('One pipeline must be the default; make another one the default instead.')
     if (body.is_default && current?.is_default !== 1) await clearDefault(ctx)
@@ -224,6 +227,8 @@ export const pipelines = defineResource({
   beforeDelete: async (ctx, row) => {
     if (row.is_default === 1)
       throw isProtected('The default pipeline cannot be deleted; make another one the default first.')
+    for (const { id, name } of await loadStages(ctx, row.id))
+      await refuseNamed(ctx, { entity: 'stages', ids: [id], called: `The stage ${name}` })
     const targets = await loadStages(ctx, await defaultPipelineId(ctx))
     for (const stage of await loadStages(ctx, row.id)) {
       const target = targets.find(({ code }) => code === stage.code) ?? targets.find(({ code }) => code === 'new')

@@ -1,6 +1,7 @@
 // Warehouses (DOMAIN 11.3). The reply of a warehouse includes its locations.
 import { sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
+import { refuseNamed } from '../../kernel/history/stored-references.ts'
 import { linked, textField } from '../../kernel/query/filter.ts'
 import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
 import { uniqueName } from '../../kernel/resource/references.ts'
@@ -100,6 +101,9 @@ export const warehouses = defineResource(
     },
     saveLinks: (ctx, id, body, isNew) => setTags(ctx, 'warehouses', id, body.tag_ids, isNew),
     beforeDelete: async (ctx, row) => {
+      const locations = ctx.db.selectFrom('warehouse_locations').select('id').where('warehouse_id', '=', row.id)
+      const ids = (await locations.execute()).map(({ id }) => id)
+      await refuseNamed(ctx, { entity: 'locations', ids, called: `A location of ${row.name}` })
       await refuseIfStocked(ctx, 'warehouse_id', row)
       await clearInventories(ctx, { warehouseId: row.id })
     },

@@ -5,8 +5,11 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { ValidationErrors } from '../../kernel/errors.ts'
+import type { NamedRecord, StoredReference } from '../../kernel/history/stored-references.ts'
 import type { Writing } from '../../kernel/resource/define-resource.ts'
 import { type Attribute, attributesOf } from '../attributes/attribute-set.ts'
+import { entityOfLookup } from '../attributes/lookups.ts'
+import { referencesInValue, withId } from '../attributes/references.ts'
 import { presentDefault } from '../attributes/rows.ts'
 import { checkDefault } from '../attributes/rules.ts'
 
@@ -176,6 +179,36 @@ const rowsOf = (ctx: Context, formIds: readonly number[]): Promise<Row[]> =>
     .orderBy('field.sort_order')
     .orderBy('field.id')
     .execute()
+
+/**
+ * Returns the records and options that the defaults of a form name. The attributes of the fields
+ * have a foreign key.
+ */
+export async function referencesInDefaults(ctx: Context, formId: number): Promise<StoredReference[]> {
+  const attributes = await possible(ctx)
+  return (await rowsOf(ctx, [formId])).flatMap(({ attribute_id, default_value }) => {
+    const attribute = attributes.get(attribute_id)
+    return attribute && default_value !== null
+      ? referencesInValue('attributes', attribute, JSON.parse(default_value))
+      : []
+  })
+}
+
+/** Returns the fields of a form for an update, with the record `by` in the place of `named`. */
+export async function replacingInDefaults(
+  ctx: Context,
+  formId: number,
+  named: NamedRecord,
+  by: number,
+): Promise<Input[]> {
+  const attributes = await possible(ctx)
+  return (await rowsOf(ctx, [formId])).map((row): Input => {
+    const attribute = attributes.get(row.attribute_id)
+    const lookup = attribute?.lookup ?? null
+    if (lookup === null || entityOfLookup(lookup) !== named.entity || row.default_value === null) return { id: row.id }
+    return { id: row.id, default_value: withId(JSON.parse(row.default_value), named.id, by) as Input['default_value'] }
+  })
+}
 
 /** Returns the fields of each form by form id, in display order. */
 export async function loadFields(ctx: Context, formIds: readonly number[]): Promise<Map<number, Field[]>> {

@@ -6,7 +6,7 @@ import { ValidationErrors } from '../../kernel/errors.ts'
 import { flagField, textField, value } from '../../kernel/query/filter.ts'
 import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
 import { fold } from '../../kernel/values/format.ts'
-import { loadFields, planFields, saveFields } from './fields.ts'
+import { loadFields, planFields, referencesInDefaults, replacingInDefaults, saveFields } from './fields.ts'
 import { loadFormAttributes, missingAttributeWarnings } from './missing-attributes.ts'
 
 type WebForm = Schema<'WebForm'>
@@ -98,6 +98,8 @@ export const webForms = defineResource({
       reply.warnings = missingAttributeWarnings(known, reply)
     }
   },
+  refersTo: (ctx, { id }) => referencesInDefaults(ctx, id),
+  replacing: async (ctx, { id }, named, by) => ({ attributes: await replacingInDefaults(ctx, id, named, by) }),
   afterSave: async (ctx, id, body) => {
     const current = await ctx.db.selectFrom('web_forms').selectAll().where('id', '=', id).executeTakeFirstOrThrow()
     const planned = await planFields({ ctx, current, errors: new ValidationErrors() }, body)

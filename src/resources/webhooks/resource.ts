@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Schema } from '../../contract/types.ts'
 import { type Context, warned } from '../../kernel/context.ts'
-import { inUse, Problem } from '../../kernel/errors.ts'
+import { Problem } from '../../kernel/errors.ts'
 import type { Handler, Handlers } from '../../kernel/handler.ts'
 import { flagField, textField, value } from '../../kernel/query/filter.ts'
 import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
@@ -10,12 +10,13 @@ import { uniqueName } from '../../kernel/resource/references.ts'
 import { daysAfter } from '../../kernel/runtime/clock.ts'
 import { newestEvent } from '../../kernel/write/event-log.ts'
 import { transaction, write } from '../../kernel/write/write.ts'
-import { findWorkflowsWith } from '../email-templates/usage.ts'
+import { referencesInText } from '../email-templates/placeholder-references.ts'
 import { changerColumns, requireWebhookAbilities, silentReason } from '../system/webhook-rights.ts'
 import { changedById } from '../users/acting-user.ts'
 import { userRef } from '../users/owner.ts'
 import { pictureUrl } from '../users/picture.ts'
 import { splitQuery } from './end-point.ts'
+import { requestTemplateOf } from './request.ts'
 import { checkRules, maxPairs, readPayload, withEmptyValues } from './rules.ts'
 import { encryptChanges, maskInput, maskValues, mergeQueryValues } from './write-only-values.ts'
 
@@ -115,9 +116,15 @@ export const webhooks = defineResource({
     updated_at: row.updated_at,
     version: row.version,
   }),
-  beforeDelete: async (ctx, { id, name }) => {
-    const users = await findWorkflowsWith(ctx, (action) => action.id === 'trigger_webhook' && action.value === id)
-    if (users.length > 0) throw inUse(`Workflows trigger ${name}.`, users)
+  refersTo: async (ctx, row) => {
+    const { end_point, query_params, headers } = requestTemplateOf(row, ctx.services.encryption)
+    const texts = [
+      ['end_point', end_point],
+      ['payload', row.payload ?? ''],
+      ...query_params.map(({ value }) => ['query_params', value ?? ''] as const),
+      ...headers.map(({ value }) => ['headers', value ?? ''] as const),
+    ] as const
+    return (await Promise.all(texts.map(([field, text]) => referencesInText(ctx, field, text)))).flat()
   },
 })
 

@@ -29,7 +29,7 @@ const entitiesOf: Record<Id, readonly Entity[]> = {
 }
 
 /** The entity whose attribute each update action sets. Other actions have no target. */
-const targetOf: Partial<Record<Id, Target>> = {
+export const targetOf: Partial<Record<Id, Target>> = {
   update_lead: 'leads',
   update_related_leads: 'leads',
   update_person: 'persons',

@@ -13,6 +13,7 @@ import { pictureUrl } from '../users/picture.ts'
 import { type Action, actionOf, checkActions } from './actions.ts'
 import type { Entity } from './comparable-fields.ts'
 import { type Condition, checkConditions, conditionOf } from './conditions.ts'
+import { referencesOfWorkflow, replacingInWorkflow } from './references.ts'
 import { requireWorkflowAbilities } from './rights.ts'
 
 type Workflow = Schema<'Workflow'>
@@ -30,6 +31,11 @@ const triggers: Record<Entity, string> = {
 const readConditions = (stored: string): Condition[] => (JSON.parse(stored) as Condition[]).map(conditionOf)
 const readActions = (stored: string): Action[] => (JSON.parse(stored) as Action[]).map(actionOf)
 
+const rulesIn = ({ conditions, actions }: Pick<Row, 'conditions' | 'actions'>) => ({
+  conditions: readConditions(conditions),
+  actions: readActions(actions),
+})
+
 /**
  * Returns the conditions and actions to store. Adds a validation error for each invalid condition
  * or action. When the entity changes, stored conditions and actions are checked again.
@@ -39,10 +45,7 @@ async function rulesOf(body: Body, { ctx, current, errors }: Writing<Row>) {
   const event = body.event ?? current?.event ?? ''
   if (!event.startsWith(triggers[entity])) errors.invalid('event', `Is not an event of ${entity}.`)
   const isSame = current?.entity_type === entity
-  const stored = {
-    conditions: current ? readConditions(current.conditions) : [],
-    actions: current ? readActions(current.actions) : [],
-  }
+  const stored = current ? rulesIn(current) : { conditions: [], actions: [] }
   const conditions = body.conditions?.map(conditionOf) ?? stored.conditions
   const actions = body.actions?.map(actionOf) ?? stored.actions
   await checkConditions(ctx, entity, conditions, isSame ? stored.conditions : [], errors)
@@ -101,6 +104,8 @@ export const workflows = defineResource({
       requireWorkflowAbilities(ctx, entity as Entity, JSON.parse(columns.actions) as Action[])
     return { ...columns, changed_by_id: changer }
   },
+  refersTo: (ctx, row) => referencesOfWorkflow(ctx, row.entity_type as Entity, rulesIn(row)),
+  replacing: (ctx, row, named, by) => replacingInWorkflow(ctx, row.entity_type as Entity, rulesIn(row), { named, by }),
   toReply: (row, ctx): Workflow => ({
     id: row.id,
     name: row.name,

@@ -1,0 +1,51 @@
+// Puts another record in the place of a record that stored rules name, before that record is
+// deleted (`replace_with`). Each rule gets an ordinary update, with its permission, checks and
+// events.
+import { operations } from '../../contract/operations.gen.ts'
+import { assertCanCall, type Context } from '../context.ts'
+import { invalid, Problem } from '../errors.ts'
+import { type NamedRecord, rulesNaming } from '../history/stored-references.ts'
+import type { AnyResource, ResourceParts } from './any-definition.ts'
+import type { RecordReader } from './read-records.ts'
+
+/** Returns `replaceNamed` of a resource whose rows name other records. */
+export function createReplacer(
+  { d }: Pick<ResourceParts, 'd'>,
+  reader: Pick<RecordReader, 'findRow'>,
+  { update }: Pick<AnyResource, 'update'>,
+): Pick<AnyResource, 'replaceNamed'> {
+  const { replacing } = d
+  if (replacing === undefined) return {}
+  return {
+    async replaceNamed(ctx, id, named, by) {
+      assertCanCall(ctx, operations[d.operations.update])
+      await update(ctx, id, await replacing(ctx, await reader.findRow(ctx, id), named, by))
+    },
+  }
+}
+
+const refuse = (sentences: readonly string[]): Problem => invalid({ 'query.replace_with': [...sentences] })
+
+/**
+ * Updates all rules that name a record. Throws 422 when the replacement does not exist or a rule
+ * cannot name it.
+ */
+export async function replaceInRules(
+  ctx: Context,
+  { entity, id, noun }: NamedRecord & { noun: string },
+  by: number,
+): Promise<void> {
+  const seen = await ctx.services.resources.get(entity)?.visibleIds(ctx, [by])
+  if (by === id || !seen?.has(by)) throw refuse([by === id ? `Must be another ${noun}.` : `No ${noun} has id ${by}.`])
+  for (const rule of await rulesNaming(ctx, { entity, id }))
+    try {
+      // If-Match names the version of the deleted record.
+      await ctx.services.resources
+        .get(rule.entity)
+        ?.replaceNamed?.({ ...ctx, ifMatch: null }, rule.id, { entity, id }, by)
+    } catch (error) {
+      if (!(error instanceof Problem) || error.code !== 'validation_failed') throw error
+      const sentences = Object.values(error.more.errors ?? {}).flat()
+      throw refuse(sentences.map((sentence) => `${rule.entity} ${rule.id}: ${sentence}`))
+    }
+}
