@@ -76,7 +76,7 @@ export const migrations: readonly Migration[] = [
   step('0051_import_formats', () => import('./migrations/0051_import_formats.ts')),
   step('0052_campaign_audiences', () => import('./migrations/0052_campaign_audiences.ts')),
   step('0053_sending_state', () => import('./migrations/0053_sending_state.ts')),
-  step('0067_stored_references', () => import('./migrations/0067_stored_references.ts')),
+  step('0054_stored_references', () => import('./migrations/0054_stored_references.ts')),
 ]
 
 /**

@@ -2,7 +2,7 @@
 // names cannot be deleted, by any of the ways of deleting it.
 import { sql } from 'kysely'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { up } from '../../../db/migrations/0067_stored_references.ts'
+import { up } from '../../../db/migrations/0054_stored_references.ts'
 import { systemContext } from '../../../src/kernel/context.ts'
 import { completeImport } from '../../../src/resources/data-transfer/states.ts'
 import { startServer, type TestServer } from '../../support/app.ts'
