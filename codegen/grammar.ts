@@ -34,7 +34,7 @@ const table = {
   parameter: `$ref name in required deprecated ${described} allowEmptyValue style explode allowReserved ${valued}`,
   header: `$ref ${described} required deprecated x-carried-by style explode ${valued}`,
   requestBody: `$ref ${described} required content:{mediaType}`,
-  response: `$ref ${described} headers:{header} content:{mediaType} links!`,
+  response: `$ref ${described} x-deferred headers:{header} content:{mediaType} links!`,
   mediaType: 'schema:schema encoding:{encoding} example! examples:{example}',
   encoding: 'contentType headers:{header} style explode allowReserved',
   example: `$ref ${described} value! externalValue`,

@@ -4,6 +4,7 @@
 import {
   type BodyOrResponse,
   type ContractDocument,
+  isDeferred,
   isObject,
   type Operation,
   resolve,
@@ -69,7 +70,10 @@ export const carriers: Record<string, (reply: Reply) => Carried> = {
     return isSuccess(reply) && meta?.properties?.next_after !== undefined ? 'sometimes' : false
   },
   keyed: (reply) => (isSuccess(reply) && takes('Idempotency-Key', reply) ? 'sometimes' : false),
-  rehearsed: (reply) => (reply.status === 200 && takes('Accord-Dry-Run', reply) ? 'sometimes' : false),
+  rehearsed: (reply) =>
+    (reply.status === 200 || isDeferred(reply.document, reply.reply)) && takes('Accord-Dry-Run', reply)
+      ? 'sometimes'
+      : false,
   ranged: (reply) => (isSuccess(reply) && lists(206, reply) ? 'always' : false),
   file(reply) {
     if (!isSuccess(reply) || !types(reply).some(isFileOrLines)) return false

@@ -48,6 +48,7 @@ export interface BodyOrResponse extends Reference {
   required?: boolean
   content?: Record<string, MediaType>
   headers?: Record<string, unknown>
+  'x-deferred'?: boolean
 }
 
 export interface Operation {
@@ -251,14 +252,24 @@ function parametersOf(document: ContractDocument, parameters: unknown, at: Path)
 }
 
 /**
+ * Returns whether the response is an alternative to the successful one: work that is too long for
+ * one request continues after the response.
+ */
+export const isDeferred = (document: ContractDocument, reply: BodyOrResponse | undefined): boolean =>
+  resolve(document, reply)?.['x-deferred'] === true
+
+/**
  * Returns the successful response of an operation with its $ref followed. If the operation lists
- * 201 or 202 besides 200, then 200 is the response to a dry run and is skipped.
+ * 201 or 202 besides 200, then 200 is the response to a dry run and is skipped. A deferred response
+ * does not count.
  */
 export function successOf(
   document: ContractDocument,
   operation: Operation,
 ): { status: number; reply: BodyOrResponse } | undefined {
-  const codes = Object.keys(operation.responses ?? {}).filter((code) => /^2\d\d$/.test(code))
+  const codes = Object.entries(operation.responses ?? {}).flatMap(([code, reply]) =>
+    /^2\d\d$/.test(code) && !isDeferred(document, reply) ? [code] : [],
+  )
   const status = codes.find((code) => code === '201' || code === '202') ?? codes[0]
   const reply = status === undefined ? undefined : resolve(document, operation.responses?.[status])
   return reply && { status: Number(status), reply }

@@ -46,7 +46,7 @@ import { fieldLabels } from './resources/attributes/field-labels.ts'
 import { withCustomAttributes } from './resources/attributes/served-contract.ts'
 import { endStreams } from './resources/events/streams.ts'
 import { sweepFiles } from './resources/files/clean-up.ts'
-import { moveLeads } from './resources/leads/move-leads.ts'
+import { moveLead } from './resources/leads/move-leads.ts'
 import { eventAliases } from './resources/system/event-patterns.ts'
 import { checkSearchAfterKill } from './resources/system/housekeeping.ts'
 import { formsLacking } from './resources/web-forms/forms-missing-attribute.ts'
@@ -190,7 +190,7 @@ function createServices(options: AppOptions, { http, metrics, clock, wake }: Wir
     encryption: createEncryption(options.secret),
     checkStatement: options.checkStatement,
     statefulDomains: () => statefulDomains(config, portOf(http) ?? config.port),
-    slices: { moveLeads, formsLacking },
+    slices: { moveLead, formsLacking },
     fieldLabels,
     metrics,
     disk: createDisk(writtenFolders(config), { clock, store, volume: options.volume }),

@@ -4,11 +4,14 @@
 import type { EventConsumer } from './jobs/event-consumers.ts'
 import type { AnyJob } from './jobs/queue.ts'
 import type { Schedule } from './jobs/schedules.ts'
+import { userRemoval } from './operations.ts'
 import { jobs as passwordLinks } from './resources/authentication/password-links.ts'
 import { jobs as imports } from './resources/data-transfer/jobs.ts'
 import { schedules as mailSchedules, jobs as mails } from './resources/emails/jobs.ts'
 import { jobs as campaignJobs, schedules as campaignSchedules } from './resources/marketing/jobs.ts'
+import { pipelineRemoval } from './resources/pipelines/resource.ts'
 import { schedules as daily, jobs as housekeeping } from './resources/system/housekeeping.ts'
+import { tagRemoval } from './resources/tags/resource.ts'
 import { jobs as webhookJobs, eventConsumers as webhookReaders } from './resources/webhooks/jobs.ts'
 import { eventConsumers as triggers, jobs as workflowRuns } from './resources/workflows/jobs.ts'
 
@@ -20,6 +23,9 @@ export const jobs: readonly AnyJob[] = [
   ...imports,
   ...campaignJobs,
   ...mails,
+  userRemoval.job,
+  tagRemoval.job,
+  pipelineRemoval.job,
 ]
 
 /**

@@ -42,7 +42,7 @@ import { locateJob } from './resources/system/jobs.ts'
 import { publicGuards as metricsGuards } from './resources/system/metrics.ts'
 import { handlers as tagHandlers } from './resources/tags/resource.ts'
 import { examineCreation, handlers as tokenHandlers, tokenSight, tokens } from './resources/tokens/handlers.ts'
-import { userHandlers } from './resources/users/resource.ts'
+import { removalOfUsers, userHandlers } from './resources/users/resource.ts'
 import { handlers as warehouseHandlers } from './resources/warehouses/handlers.ts'
 import { publicGuards as webFormGuards, handlers as webFormHandlers } from './resources/web-forms/handlers.ts'
 import { handlers as deliveryHandlers } from './resources/webhooks/handlers.ts'
@@ -62,6 +62,9 @@ const common = Object.assign({}, ...Object.values(defined).map(({ handlers }) =>
  * another user.
  */
 const owned = () => [leads, quotes, persons, organizations, inheritedActivities, inheritedEmails]
+
+/** Deletes users with many records. */
+export const userRemoval = removalOfUsers(owned)
 
 export const handlers: Handlers = {
   ...common,
@@ -84,7 +87,7 @@ export const handlers: Handlers = {
   ...tagHandlers,
   ...pipelineHandlers,
   ...attributeHandlers,
-  ...userHandlers(owned),
+  ...userHandlers(owned, userRemoval),
   ...roleHandlers,
   ...templateHandlers,
   ...webhookHandlers,

@@ -4,6 +4,7 @@ import {
   type BodyOrResponse,
   type ContractDocument,
   dataOf,
+  isDeferred,
   isObject,
   locate,
   type MediaType,
@@ -166,7 +167,10 @@ function referredTo(schema: unknown): string[] {
 
 export const statusesAreComplete: Rule = ({ document, operations, report }) => {
   for (const { id, operation, at, path, isPublic, parameters } of operations) {
-    const codes = Object.keys(operation.responses ?? {})
+    // A deferred response is an alternative to the one status of success.
+    const codes = Object.entries(operation.responses ?? {}).flatMap(([code, reply]) =>
+      isDeferred(document, reply) ? [] : [code],
+    )
     const isTried = parameters.some(({ part }) => part.name === 'Accord-Dry-Run')
     const dryRun = isTried && (codes.includes('201') || codes.includes('202')) ? '200' : undefined
     // 206 (a part of 200) and the status of a dry run do not count as further statuses of success.

@@ -2224,7 +2224,7 @@ export interface paths {
         post?: never;
         /**
          * Delete a tag
-         * @description Deletes the tag and detaches it from all records, with one event for each record. 409 `in_use` while a workflow, campaign or web form names it, unless `replace_with` names another one.
+         * @description Deletes the tag and detaches it from all records, with one event for each record. With more than 200 records, the response is 202 with a job, which detaches the tag from 50 records at a time and then deletes it. Until then the tag is shown but cannot be attached; `payload.done` and `payload.total` of the job show the progress. 409 `in_use` while a workflow, campaign or web form names it, unless `replace_with` names another one.
          */
         delete: operations["deleteTag"];
         options?: never;
@@ -2243,7 +2243,7 @@ export interface paths {
         put?: never;
         /**
          * Delete several tags
-         * @description Deletes the tags. Each record succeeds or fails on its own, and the response lists both. When every record fails, the response is 422 `mass_failed`.
+         * @description Deletes the tags. Each record succeeds or fails on its own, and the response lists both. A job deletes a tag with more than 200 records after the response, which lists it as processed. When every record fails, the response is 422 `mass_failed`.
          */
         post: operations["massDestroyTags"];
         delete?: never;
@@ -2454,13 +2454,13 @@ export interface paths {
         get: operations["getPipeline"];
         /**
          * Change a pipeline
-         * @description Omitted keys keep their values. Leads of a removed stage move to another stage, with one `lead.update` event each. 409 `in_use` while a workflow or web form names a removed stage.
+         * @description Omitted keys keep their values. Leads of a removed stage move to another stage, with one `lead.update` event each. With more than 200 leads to move, the response is 202 with a job, which moves 50 leads at a time and then changes the pipeline. Until then the pipeline is shown as before, no lead can enter the removed stage, and other changes of the pipeline get 409; `payload.done` and `payload.total` of the job show the progress. 409 `in_use` while a workflow or web form names a removed stage.
          */
         put: operations["updatePipeline"];
         post?: never;
         /**
          * Delete a pipeline
-         * @description Deletes the pipeline. Its leads move to the default pipeline, to the stage with the same code or else to `new`. The default pipeline cannot be deleted. 409 `in_use` while a workflow, campaign or web form names it, unless `replace_with` names another one.
+         * @description Deletes the pipeline. Its leads move to the default pipeline, to the stage with the same code or else to `new`. With more than 200 leads, the response is 202 with a job, which moves 50 leads at a time and then deletes the pipeline. Until then the pipeline is shown, but no lead can enter it; `payload.done` and `payload.total` of the job show the progress. The default pipeline cannot be deleted. 409 `in_use` while a workflow, campaign or web form names it, unless `replace_with` names another one.
          */
         delete: operations["deletePipeline"];
         options?: never;
@@ -2684,7 +2684,7 @@ export interface paths {
         post?: never;
         /**
          * Delete a user
-         * @description Deletes the account with its tokens. Its records go to the user in `reassign_to`; otherwise they have no owner. Callers cannot delete their own account, and the last active account with all permissions cannot be deleted. 409 `in_use` while a workflow, campaign or web form names it, unless `replace_with` names another one.
+         * @description Deletes the account with its tokens. Its records go to the user in `reassign_to`; otherwise they have no owner. With more than 200 records, the user becomes inactive and the response is 202 with a job, which changes 50 records at a time and then deletes the account. Until then the user is shown; `payload.done` and `payload.total` of the job show the progress. Callers cannot delete their own account, and the last active account with all permissions cannot be deleted. 409 `in_use` while a workflow, campaign or web form names it, unless `replace_with` names another one.
          */
         delete: operations["deleteUser"];
         options?: never;
@@ -2723,7 +2723,7 @@ export interface paths {
         put?: never;
         /**
          * Delete several users
-         * @description Deletes the users. Each record succeeds or fails on its own, and the response lists both. When every record fails, the response is 422 `mass_failed`.
+         * @description Deletes the users. Each record succeeds or fails on its own, and the response lists both. A job deletes a user with more than 200 records after the response, which lists it as processed. When every record fails, the response is 422 `mass_failed`.
          */
         post: operations["massDestroyUsers"];
         delete?: never;
@@ -15946,7 +15946,7 @@ export interface components {
             id: components["schemas"]["Id"];
             /** @description The kind of work. */
             kind: string;
-            /** @description The input of the job. */
+            /** @description The input of the job. A job with many records keeps its progress in `done` and `total`. */
             payload: {
                 [key: string]: unknown;
             };
@@ -26513,6 +26513,19 @@ export interface operations {
                     "application/json": components["schemas"]["MessageResult"];
                 };
             };
+            /** @description The job that changes the other records and then completes the work. With the permission `configuration`, `getJob` shows it until it has ended. */
+            202: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobResult"];
+                };
+            };
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
@@ -27476,6 +27489,19 @@ export interface operations {
                     "application/json": components["schemas"]["PipelineResult"];
                 };
             };
+            /** @description The job that changes the other records and then completes the work. With the permission `configuration`, `getJob` shows it until it has ended. */
+            202: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobResult"];
+                };
+            };
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
@@ -27520,6 +27546,19 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["MessageResult"];
+                };
+            };
+            /** @description The job that changes the other records and then completes the work. With the permission `configuration`, `getJob` shows it until it has ended. */
+            202: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobResult"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -28396,6 +28435,19 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["MessageResult"];
+                };
+            };
+            /** @description The job that changes the other records and then completes the work. With the permission `configuration`, `getJob` shows it until it has ended. */
+            202: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobResult"];
                 };
             };
             400: components["responses"]["BadRequest"];

@@ -4,6 +4,7 @@ import type { Readable } from 'node:stream'
 import type { Call, Input, Pipeline, Refused } from '../contract/backend.ts'
 import type { ParsedBody } from '../contract/input/body.ts'
 import type { Shape } from '../contract/input/normalize.ts'
+import { statusOfReply } from '../contract/output/deferred.ts'
 import type { FieldErrors } from '../contract/output/problems.ts'
 import type { Answered } from '../contract/routes.ts'
 import type { OperationFact, OperationId } from '../contract/types.ts'
@@ -183,7 +184,8 @@ function render({ check }: Parts, ctx: Context, call: Call, input: Input, reply:
     checkDownload(check, call, answer)
     return withVary(call, answer)
   }
-  if (reply !== undefined || fact.produces.length > 0) checkReply(check, call, ctx.dryRun ? 200 : fact.status, reply)
+  if (reply !== undefined || fact.produces.length > 0)
+    checkReply(check, call, statusOfReply(reply, { dryRun: ctx.dryRun, usual: fact.status }), reply)
   return withVary(call, renderJson(ctx, call, input, reply, check.checker))
 }
 

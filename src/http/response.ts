@@ -1,6 +1,7 @@
 // Renders the reply of a handler as JSON with ETag and Link headers, or as 304 if the caller has
 // the same version.
 import type { Call, Input } from '../contract/backend.ts'
+import { statusOfReply } from '../contract/output/deferred.ts'
 import type { ReplyChecker } from '../contract/output/reply-check.ts'
 import type { Answered } from '../contract/routes.ts'
 import type { Context } from '../kernel/context.ts'
@@ -49,7 +50,7 @@ export function renderJson(ctx: Context, call: Call, input: Input, reply: unknow
   if (link) headers.link = link
   if (fact.location && !ctx.dryRun)
     headers.location = `${ctx.baseUrl}${call.path}/${(reply as { data: { id: number } }).data.id}`
-  const status = ctx.dryRun ? 200 : fact.status
+  const status = statusOfReply(reply, { dryRun: ctx.dryRun, usual: fact.status })
   return { status, headers, body, mediaType: jsonType, isComparable }
 }
 

@@ -107,10 +107,13 @@ export async function inMass(ctx: Context, work: Work): Promise<MassReply> {
   }
 }
 
-/** Returns the handler that deletes many records of a resource. */
+/**
+ * Returns the handler that deletes many records of a resource. `defer` returns the id of a job that
+ * deletes the record later, or null when the record can be deleted at once.
+ */
 export const massDestroy = (
   resource: Pick<Resource<unknown, unknown>, 'noun' | 'entity' | 'remove'>,
-  { isLong = false } = {},
+  { isLong = false, defer }: { isLong?: boolean; defer?: (ctx: Context, id: number) => Promise<number | null> } = {},
 ) =>
   inSteps(
     (ctx: Context, { body }: { body: { indices: number[] } }): Promise<MassReply> =>
@@ -119,7 +122,7 @@ export const massDestroy = (
         verb: 'deleted',
         indices: body.indices,
         isLong,
-        each: (inner, id) => resource.remove(inner, id),
+        each: async (inner, id) => (await defer?.(inner, id)) ?? (await resource.remove(inner, id)),
       }),
   )
 

@@ -3,12 +3,11 @@
 import { archiveThenDelete } from '../history/archive.ts'
 import { bumpReferrers } from '../history/backreferences.ts'
 import { runDeleteHooks } from '../history/delete-hooks.ts'
-import { refuseNamed, saveStoredReferences } from '../history/stored-references.ts'
-import { capital } from '../values/format.ts'
+import { saveStoredReferences } from '../history/stored-references.ts'
 import { transaction, write } from '../write/write.ts'
 import type { AnyResource, ResourceParts } from './any-definition.ts'
 import type { RecordReader } from './read-records.ts'
-import { replaceInRules } from './replace-named.ts'
+import { settleRules } from './replace-named.ts'
 
 export function createRemover(
   { d, facts, below, stored }: ResourceParts,
@@ -23,8 +22,7 @@ export function createRemover(
         const before = await reader.toReply(ctx, row)
         const removal = () =>
           write(ctx, events.delete, { entity, input: {}, id, before }, async (ctx) => {
-            if (replacement !== undefined) await replaceInRules(ctx, { entity, id, noun: d.noun }, replacement)
-            await refuseNamed(ctx, { entity, ids: [id], called: `${capital(d.noun)} ${id}` })
+            await settleRules(ctx, { entity, id, noun: d.noun }, replacement)
             await d.beforeDelete?.(ctx, row)
             await runDeleteHooks(ctx, entity, id)
             await bumpReferrers(ctx, { entity, table, id })

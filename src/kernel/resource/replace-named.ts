@@ -4,7 +4,8 @@
 import { operations } from '../../contract/operations.gen.ts'
 import { assertCanCall, type Context } from '../context.ts'
 import { invalid, Problem } from '../errors.ts'
-import { type NamedRecord, rulesNaming } from '../history/stored-references.ts'
+import { type NamedRecord, refuseNamed, rulesNaming } from '../history/stored-references.ts'
+import { capital } from '../values/format.ts'
 import type { AnyResource, ResourceParts } from './any-definition.ts'
 import type { RecordReader } from './read-records.ts'
 
@@ -30,7 +31,7 @@ const refuse = (sentences: readonly string[]): Problem => invalid({ 'query.repla
  * Updates all rules that name a record. Throws 422 when the replacement does not exist or a rule
  * cannot name it.
  */
-export async function replaceInRules(
+async function replaceInRules(
   ctx: Context,
   { entity, id, noun }: NamedRecord & { noun: string },
   by: number,
@@ -48,4 +49,18 @@ export async function replaceInRules(
       const sentences = Object.values(error.more.errors ?? {}).flat()
       throw refuse(sentences.map((sentence) => `${rule.entity} ${rule.id}: ${sentence}`))
     }
+}
+
+/**
+ * Checks that stored rules do not prevent the deletion of a record. First puts `replacement` in its
+ * place when one is given. Throws 409 `in_use` when a rule still names the record.
+ */
+export async function settleRules(
+  ctx: Context,
+  named: NamedRecord & { noun: string },
+  replacement: number | undefined,
+): Promise<void> {
+  const { entity, id, noun } = named
+  if (replacement !== undefined) await replaceInRules(ctx, named, replacement)
+  await refuseNamed(ctx, { entity, ids: [id], called: `${capital(noun)} ${id}` })
 }

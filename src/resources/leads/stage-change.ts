@@ -1,13 +1,14 @@
 // Plans stage changes of leads (DOMAIN 9.1, 9.2). Loads the stages from which stages.ts chooses,
 // finds the default source and type of a new lead, and repairs restored leads.
 import type { Schema } from '../../contract/types.ts'
+import { isBeingRemoved } from '../../jobs/removals.ts'
 import { type Context, canCall, now } from '../../kernel/context.ts'
 import type { OnRestore } from '../../kernel/history/restore.ts'
 import { oncePerBatch, queryCached } from '../../kernel/query/statement-cache.ts'
 import type { Writing } from '../../kernel/resource/define-resource.ts'
 import { stamp } from '../../kernel/runtime/clock.ts'
 import { fold } from '../../kernel/values/format.ts'
-import { defaultPipelineId, pipelines } from '../pipelines/resource.ts'
+import { defaultPipelineId, isStageLeaving, pipelines } from '../pipelines/resource.ts'
 import { chooseStage, enterStage, type LeadState } from './stages.ts'
 
 /**
@@ -21,11 +22,20 @@ export async function planStageChange({ ctx, current, errors }: Writing<LeadStat
   // Closing time and lost reason are checked against the stage, so these checks are skipped when
   // the stage or pipeline is refused.
   if (errors.isRefused('lead_pipeline_id') || errors.isRefused('lead_pipeline_stage_id')) return {}
-  const build = () => ctx.db.selectFrom('lead_pipeline_stages').select(['id', 'lead_pipeline_id', 'code', 'sort_order'])
+  const build = () =>
+    ctx.db
+      .selectFrom('lead_pipeline_stages')
+      .select(['id', 'lead_pipeline_id', 'code', 'sort_order'])
+      .select(isBeingRemoved('pipelines', 'lead_pipeline_id').as('is_changing'))
   const name = 'leads: stages'
   const stages = await oncePerBatch(ctx, name, () => queryCached(ctx, { name, values: [], build }))
   const stage = chooseStage(stages, await defaultPipelineId(ctx), current, body, errors)
   if (!stage) return {}
+  const isEntering = current?.lead_pipeline_stage_id !== stage.id
+  if (isEntering && stage.is_changing && (await isStageLeaving(ctx, stage.lead_pipeline_id, stage.id))) {
+    const field = lead_pipeline_stage_id === undefined ? 'lead_pipeline_id' : 'lead_pipeline_stage_id'
+    errors.invalid(field, `The stage ${stage.id} is being removed.`)
+  }
   return enterStage(stage, current, body, now(ctx), stamp(new Date(ctx.time.getTime() + 60_000)), errors)
 }
 

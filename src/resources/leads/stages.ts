@@ -51,15 +51,15 @@ export const outcomeEvents = (before: Snapshot, after: Snapshot): EventBase[] =>
  * current stage, or for a new lead the first stage of the default pipeline. Adds an error and
  * returns undefined for an invalid id.
  */
-export function chooseStage(
-  stages: readonly Stage[],
+export function chooseStage<S extends Stage>(
+  stages: readonly S[],
   defaultPipeline: number,
   current: LeadState | null,
   move: StageChange,
   errors: ValidationErrors,
-): Stage | undefined {
+): S | undefined {
   const { lead_pipeline_id: pipeline, lead_pipeline_stage_id: stageId } = move
-  const first = (of: number): Stage | undefined =>
+  const first = (of: number): S | undefined =>
     stages.filter((stage) => stage.lead_pipeline_id === of).sort((a, b) => a.sort_order - b.sort_order)[0]
   if (pipeline !== undefined && !first(pipeline)) {
     errors.invalid('lead_pipeline_id', `No pipeline has id ${pipeline}.`)

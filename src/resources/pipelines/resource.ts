@@ -2,29 +2,28 @@
 // pipeline is removed, its leads move to another stage.
 import { sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
+import { all, defineRemoval, type RecordChange, removalOf } from '../../jobs/removals.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { isProtected, ValidationErrors } from '../../kernel/errors.ts'
-import type { Handlers } from '../../kernel/handler.ts'
+import type { Handler, Handlers } from '../../kernel/handler.ts'
 import { runDeleteHooks } from '../../kernel/history/delete-hooks.ts'
 import { refuseNamed } from '../../kernel/history/stored-references.ts'
 import { flagField, textField, value } from '../../kernel/query/filter.ts'
 import { oncePerBatch, queryCached } from '../../kernel/query/statement-cache.ts'
 import { visible } from '../../kernel/query/visibility.ts'
-import { defineResource } from '../../kernel/resource/define-resource.ts'
+import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
 import { uniqueName } from '../../kernel/resource/references.ts'
 import { currencyText, fold } from '../../kernel/values/format.ts'
 import { fromSum, sumOf } from '../../kernel/values/money.ts'
-import { write } from '../../kernel/write/write.ts'
+import { transaction, write } from '../../kernel/write/write.ts'
 import { leadsCount } from '../sources/usage.ts'
+import { deferredReply } from '../system/jobs.ts'
 import { isFixedStage, planStages, type StagePlan, type StageRow } from './stages.ts'
 
 declare module '../../kernel/context.ts' {
   interface SliceFunctions {
-    /**
-     * Moves every lead of a stage to another stage. Each lead is a separate update with its own
-     * events.
-     */
-    moveLeads: (ctx: Context, from: { stageId: number }, to: { stageId: number }) => Promise<void>
+    /** Moves a lead to another stage, as an update with its own events. */
+    moveLead: (ctx: Context, id: number, to: { stageId: number }) => Promise<void>
   }
 }
 
@@ -94,17 +93,64 @@ async function presentStages(ctx: Context, pipelineIds: readonly number[]): Prom
   return found
 }
 
+/**
+ * The stages whose leads move, each with the stage that gets its leads. No leads can enter these
+ * stages while a job moves the leads.
+ */
+type Moves = ReadonlyMap<number, number>
+
+/** Returns the moves of an update that removes stages. */
+async function movesOfUpdate(ctx: Context, pipelineId: number, body: Schema<'PipelineUpdate'>): Promise<Moves> {
+  const present = await loadStages(ctx, pipelineId)
+  const { removed } = planStages(present, body.stages, new ValidationErrors())
+  const target = body.move_leads_to_stage_id ?? present.find(({ code }) => code === 'new')?.id
+  return new Map(removed.map(({ id }) => [id, target ?? id]))
+}
+
+/** Returns the moves of a deletion: to the stages of the default pipeline with the same code. */
+async function movesOfDeletion(ctx: Context, pipelineId: number): Promise<Moves> {
+  const targets = await loadStages(ctx, await defaultPipelineId(ctx))
+  const fallback = targets.find(({ code }) => code === 'new')
+  return new Map(
+    (await loadStages(ctx, pipelineId)).map(({ id, code }) => [
+      id,
+      targets.find((target) => target.code === code)?.id ?? fallback?.id ?? id,
+    ]),
+  )
+}
+
+/** Returns changes that move up to `limit` leads. */
+async function leadMoves(ctx: Context, moves: Moves, limit: number): Promise<RecordChange[]> {
+  if (moves.size === 0) return []
+  const rows = await ctx.db
+    .selectFrom('leads')
+    .select(['id', 'lead_pipeline_stage_id as stage'])
+    .where('lead_pipeline_stage_id', 'in', [...moves.keys()])
+    .orderBy('lead_pipeline_stage_id')
+    .orderBy('id')
+    .limit(limit)
+    .execute()
+  return rows.map(
+    ({ id, stage }) =>
+      (ctx) =>
+        ctx.services.slices.moveLead(ctx, id, { stageId: moves.get(stage) ?? stage }),
+  )
+}
+
+async function moveAll(ctx: Context, moves: Moves): Promise<void> {
+  for (const change of await leadMoves(ctx, moves, all)) await change(ctx)
+}
+
 async function saveStages(
   ctx: Context,
   pipelineId: number,
   plan: StagePlan,
-  moveTo: number | undefined,
+  body: Schema<'PipelineUpdate'>,
 ): Promise<void> {
   const at = now(ctx)
   const present = new Map((await loadStages(ctx, pipelineId)).map((stage) => [stage.id, stage]))
-  const fallback = [...present.values()].find(({ code }) => code === 'new')
+  await moveAll(ctx, await movesOfUpdate(ctx, pipelineId, body))
   for (const { id } of plan.removed) {
-    await ctx.services.slices.moveLeads(ctx, { stageId: id }, { stageId: moveTo ?? fallback?.id ?? id })
     await runDeleteHooks(ctx, 'stages', id)
     await ctx.db.deleteFrom('lead_pipeline_stages').where('id', '=', id).execute()
   }
@@ -149,6 +195,35 @@ function refuseFixed(plan: StagePlan): void {
   if (fixed) throw isProtected(`The stage ${fixed.code} exists in every pipeline and cannot be removed.`)
 }
 
+function refuseDefault(row: { is_default: number }): void {
+  if (row.is_default === 1)
+    throw isProtected('The default pipeline cannot be deleted; make another one the default first.')
+}
+
+async function refuseNamedStages(ctx: Context, stages: readonly { id: number; name: string }[]): Promise<void> {
+  for (const { id, name } of stages)
+    await refuseNamed(ctx, { entity: 'stages', ids: [id], called: `The stage ${name}` })
+}
+
+/** Checks the rules for a body, and returns the columns of the name. */
+async function checkBody(
+  body: Schema<'PipelineUpdate'>,
+  writing: Writing<{ id: number; name: string; is_default: number }>,
+) {
+  const { ctx, current, errors } = writing
+  const named = await uniqueName(writing, { table: 'lead_pipelines', entity: 'pipelines', noun: 'pipeline' }, body.name)
+  const plan = planStages(current ? await loadStages(ctx, current.id) : [], body.stages, errors)
+  const target = body.move_leads_to_stage_id
+  if (target !== undefined && !plan.stages.some(({ id }) => id === target))
+    errors.invalid('move_leads_to_stage_id', 'Must be one of the remaining stages.')
+  errors.throwIfAny()
+  refuseFixed(plan)
+  await refuseNamedStages(ctx, plan.removed)
+  if (body.is_default === false && current?.is_default === 1)
+    throw isProtected('One pipeline must be the default; make another one the default instead.')
+  return named
+}
+
 export const pipelines = defineResource({
   noun: 'pipeline',
   table: 'lead_pipelines',
@@ -172,22 +247,8 @@ export const pipelines = defineResource({
   }),
   search: [{ key: 'lead_pipelines.name_key' }],
   toRow: async (body: Schema<'PipelineUpdate'>, writing) => {
-    const { ctx, current, errors } = writing
-    const named = await uniqueName(
-      writing,
-      { table: 'lead_pipelines', entity: 'pipelines', noun: 'pipeline' },
-      body.name,
-    )
-    const plan = planStages(current ? await loadStages(ctx, current.id) : [], body.stages, errors)
-    const target = body.move_leads_to_stage_id
-    if (target !== undefined && !plan.stages.some(({ id }) => id === target))
-      errors.invalid('move_leads_to_stage_id', 'Must be one of the remaining stages.')
-    errors.throwIfAny()
-    refuseFixed(plan)
-    for (const { id, name } of plan.removed)
-      await refuseNamed(ctx, { entity: 'stages', ids: [id], called: `The stage ${name}` })
-    if (body.is_default === false && current?.is_default === 1)
-      throw isProtected('One pipeline must be the default; make another one the default instead.')
+    const { ctx, current } = writing
+    const named = await checkBody(body, writing)
     if (body.is_default && current?.is_default !== 1) await clearDefault(ctx)
     return {
       ...named,
@@ -218,22 +279,11 @@ export const pipelines = defineResource({
   asRead: (ctx, snapshot) =>
     (ctx.user?.visibleOwners ?? null) === null ? snapshot : { ...snapshot, stages: withoutSums(snapshot.stages) },
   afterSave: async (ctx, id, body) =>
-    saveStages(
-      ctx,
-      id,
-      planStages(await loadStages(ctx, id), body.stages, new ValidationErrors()),
-      body.move_leads_to_stage_id,
-    ),
+    saveStages(ctx, id, planStages(await loadStages(ctx, id), body.stages, new ValidationErrors()), body),
   beforeDelete: async (ctx, row) => {
-    if (row.is_default === 1)
-      throw isProtected('The default pipeline cannot be deleted; make another one the default first.')
-    for (const { id, name } of await loadStages(ctx, row.id))
-      await refuseNamed(ctx, { entity: 'stages', ids: [id], called: `The stage ${name}` })
-    const targets = await loadStages(ctx, await defaultPipelineId(ctx))
-    for (const stage of await loadStages(ctx, row.id)) {
-      const target = targets.find(({ code }) => code === stage.code) ?? targets.find(({ code }) => code === 'new')
-      if (target) await ctx.services.slices.moveLeads(ctx, { stageId: stage.id }, { stageId: target.id })
-    }
+    refuseDefault(row)
+    await refuseNamedStages(ctx, await loadStages(ctx, row.id))
+    await moveAll(ctx, await movesOfDeletion(ctx, row.id))
   },
 })
 
@@ -261,6 +311,66 @@ async function clearDefault(ctx: Context): Promise<void> {
   )
 }
 
+/** A change of a pipeline that removes stages. Without a body, the whole pipeline is deleted. */
+interface StageRemoval {
+  body?: Schema<'PipelineUpdate'>
+}
+
+const movesOf = (ctx: Context, id: number, { body }: StageRemoval): Promise<Moves> =>
+  body ? movesOfUpdate(ctx, id, body) : movesOfDeletion(ctx, id)
+
+/** Moves many leads out of stages and then removes these stages or their pipeline. */
+export const pipelineRemoval = defineRemoval<StageRemoval>({
+  kind: 'pipelines.remove',
+  entity: 'pipelines',
+  noun: 'pipeline',
+  operation: ({ body }) => (body ? 'updatePipeline' : 'deletePipeline'),
+  async count(ctx, id, request) {
+    const { leads } = await ctx.db
+      .selectFrom('leads')
+      .select(({ fn }) => fn.countAll<number>().as('leads'))
+      .where('lead_pipeline_stage_id', 'in', [...(await movesOf(ctx, id, request)).keys()])
+      .executeTakeFirstOrThrow()
+    return Number(leads)
+  },
+  pending: async (ctx, id, request, limit) => leadMoves(ctx, await movesOf(ctx, id, request), limit),
+  finish: (ctx, id, { body }) => (body ? pipelines.update(ctx, id, body) : pipelines.remove(ctx, id)),
+})
+
+/** Returns whether a job moves the leads of the stage to another stage. */
+export async function isStageLeaving(ctx: Context, pipelineId: number, stageId: number): Promise<boolean> {
+  const request = await removalOf<StageRemoval>(ctx, 'pipelines', pipelineId)
+  return request !== undefined && (await movesOf(ctx, pipelineId, request)).has(stageId)
+}
+
+const currentPipeline = async (ctx: Context, id: number) => {
+  await pipelines.assertVisible(ctx, id)
+  const columns = ['id', 'name', 'is_default'] as const
+  return ctx.db.selectFrom('lead_pipelines').select(columns).where('id', '=', id).executeTakeFirstOrThrow()
+}
+
+const updatePipeline: Handler<'updatePipeline'> = (ctx, input) =>
+  transaction(ctx, async (ctx) => {
+    const { id } = input.params
+    const current = await currentPipeline(ctx, id)
+    await checkBody(input.body, { ctx, current, errors: new ValidationErrors() })
+    const jobId = await pipelineRemoval.start(ctx, id, { body: input.body })
+    if (jobId === null) return pipelines.handlers.updatePipeline(ctx, input)
+    return deferredReply(ctx, jobId, 'The leads move to another stage; then the pipeline changes.')
+  })
+
+const deletePipeline: Handler<'deletePipeline'> = (ctx, input) =>
+  transaction(ctx, async (ctx) => {
+    const { id } = input.params
+    refuseDefault(await currentPipeline(ctx, id))
+    const jobId = await pipelineRemoval.startDeletion(ctx, id, {}, input.query.replace_with)
+    if (jobId !== null) await refuseNamedStages(ctx, await loadStages(ctx, id))
+    if (jobId === null) return pipelines.handlers.deletePipeline(ctx, input)
+    return deferredReply(ctx, jobId, 'The leads move to the default pipeline; then the pipeline is deleted.')
+  })
+
 export const handlers = {
+  updatePipeline,
+  deletePipeline,
   listPipelineStages: async (ctx, { params }) => ({ data: (await pipelines.get(ctx, params.id)).stages }),
 } satisfies Partial<Handlers>

@@ -1,4 +1,5 @@
 // API handlers that list, retry and delete background jobs (DOMAIN 25.1).
+import { deferred } from '../../contract/output/deferred.ts'
 import type { Schema } from '../../contract/types.ts'
 import { isSequenceBusy, unblock } from '../../jobs/leases.ts'
 import { type Context, now } from '../../kernel/context.ts'
@@ -33,6 +34,10 @@ async function jobOf(ctx: Context, id: number): Promise<Row> {
   if (!row) throw notFound('job', id)
   return row
 }
+
+/** Returns the reply of an operation whose work a job continues after the response. */
+export const deferredReply = async (ctx: Context, jobId: number, message: string): Promise<Schema<'JobResult'>> =>
+  deferred({ data: present(await jobOf(ctx, jobId)), message })
 
 /** Throws 404 when there is no such job. */
 export const locateJob = async (ctx: Context, id: number): Promise<void> => void (await jobOf(ctx, id))

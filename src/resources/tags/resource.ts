@@ -3,18 +3,21 @@
 import { createHash } from 'node:crypto'
 import { type SqlBool, sql } from 'kysely'
 import type { OperationId, Schema } from '../../contract/types.ts'
+import { all, defineRemoval, refuseWhileRemoved } from '../../jobs/removals.ts'
 import { assertCanCall, author, type Context } from '../../kernel/context.ts'
-import type { Handlers } from '../../kernel/handler.ts'
+import type { Handler, Handlers } from '../../kernel/handler.ts'
 import { exists, textField, value } from '../../kernel/query/filter.ts'
 import { oncePerBatch, queryCached } from '../../kernel/query/statement-cache.ts'
 import { defineResource } from '../../kernel/resource/define-resource.ts'
 import { massDestroy } from '../../kernel/resource/mass.ts'
 import { expandReferences, uniqueName } from '../../kernel/resource/references.ts'
 import { fold } from '../../kernel/values/format.ts'
+import { transaction } from '../../kernel/write/write.ts'
+import { deferredReply } from '../system/jobs.ts'
 import { userRef } from '../users/owner.ts'
 import { pictureUrl } from '../users/picture.ts'
 import { users } from '../users/resource.ts'
-import { detachFromAll } from './tag-links.ts'
+import { countTagged, detachments } from './tag-links.ts'
 
 const palette = ['#0E90D9', '#D92D20', '#DC6803', '#039855', '#7A5AF8', '#475467']
 
@@ -73,7 +76,9 @@ export const tags = defineResource({
     version: row.version,
   }),
   loadRelated: (ctx, replies, include) => expandReferences(ctx, replies, include, { user: () => users }),
-  beforeDelete: (ctx, row) => detachFromAll(ctx, row),
+  beforeDelete: async (ctx, { id, name, color }) => {
+    for (const change of await detachments(ctx, { id, name, color }, all)) await change(ctx)
+  },
 })
 
 /**
@@ -85,11 +90,41 @@ export async function findOrCreateTag(ctx: Context, name: string): Promise<numbe
   const build = () => ctx.db.selectFrom('tags').select('id').where('name_key', '=', key)
   const read = () => queryCached(ctx, { name: 'tags: by name', values: [key], build })
   const [known] = await oncePerBatch(ctx, `tags: by name ${key}`, read)
-  if (known) return known.id
+  if (known) {
+    await refuseWhileRemoved(ctx, 'tags', known.id)
+    return known.id
+  }
   assertCanCall(ctx, 'createTag')
   return (await tags.create(ctx, { name })).id
 }
 
+/** Detaches a tag from many records and then deletes it. */
+export const tagRemoval = defineRemoval<object>({
+  kind: 'tags.remove',
+  entity: 'tags',
+  noun: 'tag',
+  operation: () => 'deleteTag',
+  count: (ctx, id) => countTagged(ctx, id),
+  async pending(ctx, id, _request, limit) {
+    const tag = await ctx.db.selectFrom('tags').select(['id', 'name', 'color']).where('id', '=', id).executeTakeFirst()
+    return tag ? detachments(ctx, tag, limit) : []
+  },
+  finish: (ctx, id) => tags.remove(ctx, id),
+})
+
+const startRemoval = async (ctx: Context, id: number, replacement?: number): Promise<number | null> => {
+  await tags.assertVisible(ctx, id)
+  return tagRemoval.startDeletion(ctx, id, {}, replacement)
+}
+
+const deleteTag: Handler<'deleteTag'> = (ctx, input) =>
+  transaction(ctx, async (ctx) => {
+    const jobId = await startRemoval(ctx, input.params.id, input.query.replace_with)
+    if (jobId === null) return tags.handlers.deleteTag(ctx, input)
+    return deferredReply(ctx, jobId, 'The tag is detached from all records and then deleted.')
+  })
+
 export const handlers = {
-  massDestroyTags: massDestroy(tags),
+  deleteTag,
+  massDestroyTags: massDestroy(tags, { defer: startRemoval }),
 } satisfies Partial<Handlers>

@@ -50,8 +50,7 @@ export function createTagHandlers(entity: Taggable, target: Target) {
 async function chosenTagId(ctx: Context, body: Schema<'TagAttach'>): Promise<number> {
   if (!('tag_id' in body)) return findOrCreateTag(ctx, body.name)
   const errors = new ValidationErrors()
-  const known = await ctx.db.selectFrom('tags').select('id').where('id', '=', body.tag_id).executeTakeFirst()
-  if (!known) errors.invalid('tag_id', `No tag has id ${body.tag_id}.`)
+  if ((await tagRefs(ctx, [body.tag_id])).length === 0) errors.invalid('tag_id', `No tag has id ${body.tag_id}.`)
   errors.throwIfAny()
   return body.tag_id
 }

@@ -4,6 +4,7 @@
 import { type AliasedRawBuilder, type Kysely, sql } from 'kysely'
 import type { Db } from '../../../db/store.ts'
 import type { Schema } from '../../contract/types.ts'
+import { isBeingRemoved, type RecordChange } from '../../jobs/removals.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import type { ValidationErrors } from '../../kernel/errors.ts'
 import { oncePerBatch, queryByIds, queryCached } from '../../kernel/query/statement-cache.ts'
@@ -90,10 +91,15 @@ export async function setTags(
   return removed.length + added.length > 0
 }
 
+/** Returns those of the tags that can be attached. A tag that a job is removing cannot. */
 export const tagRefs = (ctx: Context, ids: readonly number[]): Promise<TagRef[]> =>
   oncePerBatch(ctx, `tags: some ${ids}`, () =>
     queryByIds(ctx, 'tags: some', ids, (ids) =>
-      ctx.db.selectFrom('tags').select(['id', 'name', 'color']).where('id', 'in', ids),
+      ctx.db
+        .selectFrom('tags')
+        .select(['id', 'name', 'color'])
+        .where('id', 'in', ids)
+        .where(({ not }) => not(isBeingRemoved('tags', 'tags.id'))),
     ),
   )
 
@@ -135,26 +141,38 @@ export async function unlinkTag(ctx: Context, entity: Taggable, id: number, tag:
   )
 }
 
+/** Returns the number of records with the tag. */
+export async function countTagged({ db }: Context, tagId: number): Promise<number> {
+  let count = 0
+  for (const { table } of Object.values(taggable)) {
+    const { rows } = await sql<{ tagged: number }>`
+      select count(*) as tagged from ${sql.table(table)} where tag_id = ${tagId}`.execute(db)
+    count += Number(rows[0]?.tagged)
+  }
+  return count
+}
+
 /**
- * Detaches a tag from every record (DOMAIN 15.2). Emits one pair of events per record and
- * increments the version of each record.
+ * Returns changes that detach a tag from up to `limit` records (DOMAIN 15.2). Each emits one pair
+ * of events and increments the version of its record.
  */
-export async function detachFromAll(ctx: Context, tag: { id: number; name: string; color: string }): Promise<void> {
+export async function detachments(ctx: Context, tag: TagRef, limit: number): Promise<RecordChange[]> {
+  const changes: RecordChange[] = []
   for (const entity of Object.keys(taggable) as Taggable[]) {
     const { table, column } = taggable[entity]
-    const { rows } = await sql<{
-      id: number
-    }>`select ${sql.ref(column)} as id from ${sql.table(table)} where tag_id = ${tag.id} order by 1`.execute(ctx.db)
-    if (rows.length === 0) continue
-    await ctx.db
-      .updateTable(entity)
-      .set({ version: sql`version + 1`, updated_at: now(ctx) })
-      .where(
-        'id',
-        'in',
-        rows.map(({ id }) => id),
-      )
-      .execute()
-    for (const { id } of rows) await unlinkTag(ctx, entity, id, { id: tag.id, name: tag.name, color: tag.color })
+    const { rows } = await sql<{ id: number }>`
+      select ${sql.ref(column)} as id from ${sql.table(table)} where tag_id = ${tag.id}
+      order by 1 limit ${limit - changes.length}`.execute(ctx.db)
+    for (const { id } of rows)
+      changes.push(async (ctx) => {
+        await ctx.db
+          .updateTable(entity)
+          .set({ version: sql`version + 1`, updated_at: now(ctx) })
+          .where('id', '=', id)
+          .execute()
+        await unlinkTag(ctx, entity, id, tag)
+      })
+    if (changes.length >= limit) break
   }
+  return changes
 }

@@ -2,6 +2,7 @@
 // operations.ts passes in the resources of these records, because the users folder may not import
 // them.
 import { sql } from 'kysely'
+import type { RecordChange } from '../../jobs/removals.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { invalid } from '../../kernel/errors.ts'
 import { canSeeOwner, withoutVisibility } from '../../kernel/query/visibility.ts'
@@ -21,23 +22,57 @@ export async function checkSuccessor(ctx: Context, from: number, to: number): Pr
   if (successor.status !== 1) throw refuse('This user is not active.')
 }
 
+/** Returns the number of records that the user owns. */
+export async function countOwned({ db }: Context, userId: number): Promise<number> {
+  let count = 0
+  for (const table of ownedTables) {
+    const { owned } = await db
+      .selectFrom(table)
+      .select(({ fn }) => fn.countAll<number>().as('owned'))
+      .where('user_id', '=', userId)
+      .executeTakeFirstOrThrow()
+    count += Number(owned)
+  }
+  return count
+}
+
 /**
- * Changes the owner of every record from one user to another. Each record emits its update event.
+ * Returns changes that give up to `limit` records of a user to `to`, each with its update event.
+ * Without a successor, and for records that cannot be passed on, the changes remove the owner.
  */
-export async function reassign(ctx: Context, owned: readonly OwnedResource[], from: number, to: number): Promise<void> {
-  // All records of the user get the new owner, even records that the caller may not see. The
-  // If-Match header is dropped, because it names the version of the user.
-  const plain: Context = withoutVisibility(ctx)
-  for (const resource of owned) {
-    const rows = await plain.db
-      .selectFrom(resource.table as OwnedTable)
+export async function ownerChanges(
+  ctx: Context,
+  owned: readonly OwnedResource[],
+  { from, to, limit }: { from: number; to: number | null; limit: number },
+): Promise<RecordChange[]> {
+  const resources = new Map(owned.map((resource) => [resource.table, resource]))
+  const tables = [...owned.map(({ table }) => table as OwnedTable), ...ownedTables]
+  const changes: RecordChange[] = []
+  for (const table of new Set(tables)) {
+    const rows = await ctx.db
+      .selectFrom(table)
       .select('id')
       .where('user_id', '=', from)
       .orderBy('id')
+      .limit(limit - changes.length)
       .execute()
-    for (const { id } of rows) await resource.update(plain, id, { user_id: to })
+    const resource = to === null ? undefined : resources.get(table)
+    for (const { id } of rows)
+      changes.push((ctx) =>
+        // All records of the user get the new owner, even records that the caller may not see.
+        resource ? resource.update(withoutVisibility(ctx), id, { user_id: to }) : disownOne(ctx, table, id),
+      )
+    if (changes.length >= limit) break
   }
+  return changes
 }
+
+const disownOne = (ctx: Context, table: OwnedTable, id: number) =>
+  ctx.db
+    .updateTable(table)
+    .set({ user_id: null, version: sql`version + 1`, updated_at: now(ctx) })
+    .where('id', '=', id)
+    .execute()
 
 /**
  * Removes the owner from the remaining records of the user, and increments the version of each

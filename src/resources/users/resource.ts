@@ -3,6 +3,7 @@
 import { operations } from '../../contract/operations.gen.ts'
 import type { Body, Schema } from '../../contract/types.ts'
 import { enqueue } from '../../jobs/queue.ts'
+import { all, defineRemoval, type RemovalJob } from '../../jobs/removals.ts'
 import { withCurrentCaller } from '../../kernel/auth/tokens.ts'
 import type { Context } from '../../kernel/context.ts'
 import { notFound } from '../../kernel/errors.ts'
@@ -20,10 +21,11 @@ import { releaseFiles } from '../files/attach.ts'
 import { groupsOf, setMembers } from '../groups/members.ts'
 import { groups } from '../groups/resource.ts'
 import { roles } from '../roles/resource.ts'
+import { deferredReply } from '../system/jobs.ts'
 import { checkAuthority, checkDeletable, type GovernedUser } from './authority.ts'
 import { checkCredentials, endAccess, type WithPasswordHash, withPasswordHash } from './credentials.ts'
 import { checkPicture, picturePath, pictureUrl, setPicture } from './picture.ts'
-import { checkSuccessor, disown, type OwnedResource, reassign } from './reassign.ts'
+import { checkSuccessor, countOwned, disown, type OwnedResource, ownerChanges } from './reassign.ts'
 import { requireOwnGroups, requireWithinView } from './view-ceiling.ts'
 
 type User = Schema<'User'>
@@ -223,32 +225,78 @@ const createUser: Handler<'createUser'> = inSteps(async (ctx, input) => {
   })
 })
 
+/** The successor is null when the records of the user get no owner. */
+interface Departure {
+  successor: number | null
+}
+
+/**
+ * Returns the removal of users: first the records change their owner, then the user is deleted.
+ * `owned` returns the resources whose records have an owner.
+ */
+export const removalOfUsers = (owned: () => readonly OwnedResource[]): RemovalJob<Departure> =>
+  defineRemoval<Departure>({
+    kind: 'users.remove',
+    entity: 'users',
+    noun: 'user',
+    operation: () => 'deleteUser',
+    count: (ctx, id) => countOwned(ctx, id),
+    pending: (ctx, from, { successor: to }, limit) => ownerChanges(ctx, owned(), { from, to, limit }),
+    finish: (ctx, id) => baseUsers.remove(ctx, id),
+  })
+
+/**
+ * Deactivates a user and enqueues the job that deletes the user, if the user has many records.
+ * Inactive users cannot sign in or become owners, so they get no new records. Returns null if the
+ * user can be deleted at once.
+ */
+async function startRemoval(
+  ctx: Context,
+  { startDeletion }: RemovalJob<Departure>,
+  id: number,
+  { successor, replacement }: Departure & { replacement?: number | undefined },
+): Promise<number | null> {
+  const jobId = await startDeletion(ctx, id, { successor }, replacement)
+  // If-Match names the version of the user before this change.
+  if (jobId !== null) await baseUsers.update({ ...ctx, ifMatch: null }, id, { status: false })
+  return jobId
+}
+
+async function findDeletable(ctx: Context, id: number): Promise<void> {
+  await baseUsers.assertVisible(ctx, id)
+  const user = await rows(ctx, ctx.db).where('users.id', '=', id).executeTakeFirst()
+  if (!user) throw notFound('user', id)
+  await checkDeletable(ctx, user)
+}
+
 /**
  * Deletes a user. With `reassign_to`, the records of the deleted user first get `reassign_to` as
- * their owner, in one transaction with the deletion.
+ * their owner.
  */
 const deleteUser =
-  (owned: () => readonly OwnedResource[]): Handler<'deleteUser'> =>
+  (owned: () => readonly OwnedResource[], removal: RemovalJob<Departure>): Handler<'deleteUser'> =>
   (ctx, input) =>
     transaction(ctx, async (ctx) => {
-      const { params, query } = input
-      await baseUsers.assertVisible(ctx, params.id)
-      const user = await rows(ctx, ctx.db).where('users.id', '=', params.id).executeTakeFirst()
-      if (!user) throw notFound('user', params.id)
-      const successor = query.reassign_to
-      if (successor !== undefined) await checkSuccessor(ctx, user.id, successor)
-      await checkDeletable(ctx, user)
-      if (successor !== undefined) await reassign(ctx, owned(), user.id, successor)
+      const { id } = input.params
+      const successor = input.query.reassign_to ?? null
+      await baseUsers.assertVisible(ctx, id)
+      if (successor !== null) await checkSuccessor(ctx, id, successor)
+      await findDeletable(ctx, id)
+      const jobId = await startRemoval(ctx, removal, id, { successor, replacement: input.query.replace_with })
+      if (jobId !== null) return deferredReply(ctx, jobId, 'The records change their owner; then the user is deleted.')
+      if (successor !== null)
+        for (const change of await ownerChanges(ctx, owned(), { from: id, to: successor, limit: all }))
+          await change(ctx)
       return baseUsers.handlers.deleteUser(ctx, input)
     })
 
-/** Creates the handlers of users. `owned` returns the resources whose records have an owner. */
-export const userHandlers = (owned: () => readonly OwnedResource[]) =>
+/** Creates the handlers of users. `owned` is the same as for `removalOfUsers`. */
+export const userHandlers = (owned: () => readonly OwnedResource[], removal: RemovalJob<Departure>) =>
   ({
     createUser,
     updateUser: async (ctx, input) =>
       baseUsers.handlers.updateUser(ctx, { ...input, body: await withPasswordHash(ctx, input.body) }),
-    deleteUser: deleteUser(owned),
+    deleteUser: deleteUser(owned, removal),
     // Hashes the password before the loop over the users: hashing is slow, and with `atomic` all
     // users share one transaction.
     massUpdateUsers: inSteps(async (ctx, { body: { changes, ...body } }) =>
@@ -256,5 +304,10 @@ export const userHandlers = (owned: () => readonly OwnedResource[]) =>
         body: changes ? { ...body, changes: await withPasswordHash(ctx, changes) } : body,
       }),
     ),
-    massDestroyUsers: massDestroy(baseUsers),
+    massDestroyUsers: massDestroy(baseUsers, {
+      async defer(ctx, id) {
+        await findDeletable(ctx, id)
+        return startRemoval(ctx, removal, id, { successor: null })
+      },
+    }),
   }) satisfies Partial<Handlers>

@@ -59,7 +59,9 @@ describe('deleteTag', () => {
       await sql`insert into organization_tags (organization_id, tag_id)
       select id, ${id} from organizations where name_key like 'many %'`.execute(db)
       const deleted = await server.admin.delete(`/tags/${id}`)
-      expect(deleted.status, deleted.text).toBe(200)
+      expect(deleted.status, deleted.text).toBe(202)
+      await server.work()
+      expect((await server.admin.get(`/tags/${id}`)).status).toBe(404)
       expect(await db.selectFrom('organization_tags').select('tag_id').where('tag_id', '=', id).execute()).toEqual([])
     },
   )
