@@ -16,15 +16,16 @@ const production = { ACCORD_ENV: 'production', ACCORD_WORKER: 'off', ACCORD_ADMI
 
 export interface Strained {
   url: string
+  pid: number
   token: string
   /** Returns the log so far. */
   logged(): string
   stop(): Promise<void>
 }
 
-export async function strained(): Promise<Strained> {
+export async function strained(settings: Record<string, string> = {}): Promise<Strained> {
   const folder = await workingFolder()
-  const serving = await accordServing(folder, 'serve', production)
+  const serving = await accordServing(folder, 'serve', { ...production, ...settings })
   const post = async (path: string, body: object, token = ''): Promise<{ id: number; token: string }> => {
     const answer = await fetch(`${serving.url}/api/admin${path}`, {
       method: 'POST',
@@ -64,5 +65,5 @@ export async function strained(): Promise<Strained> {
     await stop()
     throw error
   }
-  return { url: serving.url, token, logged: () => serving.said.stdout, stop }
+  return { url: serving.url, pid: serving.pid, token, logged: () => serving.said.stdout, stop }
 }
