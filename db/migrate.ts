@@ -77,6 +77,7 @@ export const migrations: readonly Migration[] = [
   step('0052_campaign_audiences', () => import('./migrations/0052_campaign_audiences.ts')),
   step('0053_sending_state', () => import('./migrations/0053_sending_state.ts')),
   step('0054_stored_references', () => import('./migrations/0054_stored_references.ts')),
+  step('0055_line_quantities', () => import('./migrations/0055_line_quantities.ts')),
 ]
 
 /**

@@ -364,11 +364,11 @@ export interface LeadProductsTable {
   product_id: number | null
   name: string
   sku: string
-  quantity: Generated<number>
   price: number
   amount: number
   created_at: string
   updated_at: string
+  quantity: Generated<number>
 }
 
 export interface LeadQuotesTable {

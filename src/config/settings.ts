@@ -155,6 +155,12 @@ const formats = {
     meaning: 'ISO 4217 code of every amount.',
     parse: parsers.parseCurrency,
   },
+  taxAfterDiscount: {
+    name: 'ACCORD_TAX_AFTER_DISCOUNT',
+    default: 'on',
+    meaning: 'Whether the discount_percent of a quote lowers the tax of its items: on or off.',
+    parse: parsers.onOff,
+  },
 } satisfies SettingGroup
 
 const limits = {

@@ -8325,8 +8325,7 @@ export interface components {
             name: string;
             /** @description SKU of the product when the line was created. */
             sku: string;
-            /** @description The quantity. */
-            quantity: number;
+            quantity: components["schemas"]["Quantity"];
             price: components["schemas"]["Money"];
             amount: components["schemas"]["Money"];
             /** @description The product; null after it is deleted. */
@@ -8399,7 +8398,10 @@ export interface components {
         LeadProductInput: {
             id?: components["schemas"]["Id"];
             product_id?: components["schemas"]["NullableId"];
-            /** @description The quantity. Defaults to 1 for a new line. */
+            /**
+             * Format: double
+             * @description The quantity. Defaults to 1 for a new line.
+             */
             quantity?: number;
             price?: components["schemas"]["Money"];
         };
@@ -8473,7 +8475,10 @@ export interface components {
          */
         LeadProductAttach: {
             product_id: components["schemas"]["Id"];
-            /** @description The quantity. Defaults to 1 for a new line. */
+            /**
+             * Format: double
+             * @description The quantity. Defaults to 1 for a new line.
+             */
             quantity?: number;
             price?: components["schemas"]["Money"];
         };
@@ -8484,7 +8489,10 @@ export interface components {
          *     }
          */
         LeadProductUpdate: {
-            /** @description The quantity. */
+            /**
+             * Format: double
+             * @description The quantity.
+             */
             quantity?: number;
             price?: components["schemas"]["Money"];
         };
@@ -9144,7 +9152,7 @@ export interface components {
             [key: string]: unknown;
         };
         /**
-         * @description An offer to a person. The server computes all totals in exact decimals.
+         * @description An offer to a person. The server computes all totals. Each amount is rounded once to the decimals of the currency, halves away from zero. A total is the sum of the rounded amounts, so a printed quote adds up. `discount_percent` also lowers the tax of the items, unless `ACCORD_TAX_AFTER_DISCOUNT` is off.
          * @example {
          *       "id": 3,
          *       "subject": "40 seats",
@@ -9373,7 +9381,7 @@ export interface components {
             updated_at: components["schemas"]["Timestamp"];
         };
         /**
-         * @description One line of a quote. With `id`, that item is changed; otherwise an item is added, which needs a product. A percentage above zero takes precedence over its amount. The server computes the total.
+         * @description One line of a quote. With `id`, that item is changed; otherwise an item is added, which needs a product. A percentage above zero takes precedence over its amount. The server computes the total. It rounds the amounts to the decimals of the currency, and keeps the price as it was sent.
          * @example {
          *       "product_id": 2,
          *       "quantity": 2,
@@ -15388,7 +15396,10 @@ export interface components {
              */
             price: number | null;
             revenue: components["schemas"]["MoneySum"];
-            /** @description The quantity. */
+            /**
+             * Format: double
+             * @description The quantity in all product lines.
+             */
             quantity: number;
         };
         /**

@@ -143,7 +143,7 @@ function lead(into: Into, many: Many, seed: number): (index: number) => void {
       const price = priceOf(productId)
       const name = `${things[productId % things.length]} mark ${productId}`
       const own = { lead_id: id, product_id: productId, name, sku: `SKU-${productId}` }
-      line({ ...own, quantity, price, amount: price * quantity, ...born(stamp(time)) })
+      line({ ...own, quantity: quantity * money, price, amount: price * quantity, ...born(stamp(time)) })
     }
     hang(index, { id, user, person, at: later })
   }

@@ -67,7 +67,7 @@ export function createReader(database: Database, { base, secret }: { base: strin
         product_id,
         name,
         sku,
-        quantity,
+        quantity: (quantity as number) / scale,
         price: (price as number) / scale,
         amount: (amount as number) / scale,
         product: product_id === null ? null : { id: product_id, sku: nowSku, name: nowName },

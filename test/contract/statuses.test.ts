@@ -110,7 +110,7 @@ describe('a sum of amounts', () => {
   it('may be more than any one amount', async () => {
     await world.server.rewind()
     const { admin } = world.server
-    const most = 99_999_999_999.9999
+    const most = 99_999_999_999.99
     const line = async (sku: string) => (await admin.post('/products', { sku, name: sku, price: most })).body.data.id
     const products = [{ product_id: await line('most-1') }, { product_id: await line('most-2') }]
     for (const name of ['Sum One', 'Sum Two']) {

@@ -109,7 +109,7 @@ describe('/llms.txt and the Markdown pages', { timeout: 60_000 }, () => {
   it('lists the fields of nested objects of a body, and the data of a record once', async () => {
     const { body } = await inject('/api/admin/documentation/operations/createLead.md')
     expect(body).toContain('- `products` (list of LeadProductInput)')
-    expect(body).toContain('\n  - `quantity` (integer): ')
+    expect(body).toContain('\n  - `quantity` (number')
     expect(body).toContain('\n  - `emails` (list of EmailPointInput)')
     expect(body).toContain('\n    - `value` (string or null, required)')
     expect(body).toContain('`application/json`, `data` as for 200.')

@@ -1,9 +1,9 @@
-// The totals of a quote are exact (DOMAIN 12.2): for any prices, quantities and percentages they
-// equal the result of a decimal library, and do not depend on the order of the lines.
+// The totals of a quote: for any prices, quantities, percentages and currencies they equal the
+// result of a decimal library, add up, and do not depend on the order of the lines.
 import { Decimal } from 'decimal.js'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { lineTotals, quoteTotals } from '../../src/resources/quotes/totals.ts'
+import { lineTotals, type QuoteRules, quoteTotals } from '../../src/resources/quotes/totals.ts'
 import { startServer, type TestServer } from '../support/app.ts'
 import { given } from '../support/given.ts'
 
@@ -51,40 +51,61 @@ const quote = (longest: number) =>
     adjustment: fc.integer({ min: -largest, max: largest }).map((each) => (each % 3 === 0 ? each : each % 1_000_000)),
   })
 
+/** The decimals of a currency, and whether the discount of the quote lowers the tax. */
+interface Money {
+  decimals: number
+  taxAfterDiscount: boolean
+}
+
+const usual: Money = { decimals: 2, taxAfterDiscount: true }
+const money = fc.record<Money>({ decimals: fc.constantFrom(0, 2, 3, 4), taxAfterDiscount: fc.boolean() })
+
+const rulesOf = ({ percent }: Pick<Sent, 'percent'>, { decimals, taxAfterDiscount }: Money): QuoteRules => ({
+  unit: 10n ** BigInt(4 - decimals),
+  taxAfterDiscount,
+  discountPercent: BigInt(percent),
+})
+
 const number = (scaled: number): Decimal => new Exact(scaled).div(10_000)
-const rounded = (value: Decimal): Decimal => value.toDecimalPlaces(4)
-const share = (of: Decimal, scaledPercent: number): Decimal => rounded(of.times(number(scaledPercent)).div(100))
 const sum = (values: Decimal[]): Decimal => values.reduce((all, each) => all.plus(each), new Exact(0))
 
-/** Computes the totals by the table of DOMAIN 12.2. */
-function expected({ lines, percent, adjustment }: Sent) {
+/** Computes the totals with the decimal library. */
+function expected({ lines, percent, adjustment }: Sent, { decimals, taxAfterDiscount }: Money = usual) {
+  const rounded = (value: Decimal): Decimal => value.toDecimalPlaces(decimals)
+  const part = (of: Decimal, scaledPercent: number): Decimal => of.times(number(scaledPercent)).div(100)
   const items = lines.map((line) => {
     const total = rounded(number(line.price).times(number(line.quantity)))
-    const discount = line.discount_percent > 0 ? share(total, line.discount_percent) : number(line.discount_amount)
-    const tax = line.tax_percent > 0 ? share(total.minus(discount), line.tax_percent) : number(line.tax_amount)
+    const discount = rounded(
+      line.discount_percent > 0 ? part(total, line.discount_percent) : number(line.discount_amount),
+    )
+    const net = total.minus(discount)
+    const base = taxAfterDiscount ? net.minus(part(net, percent)) : net
+    const tax = rounded(line.tax_percent > 0 ? part(base, line.tax_percent) : number(line.tax_amount))
     return { total, discount, tax }
   })
   const subTotal = sum(items.map(({ total }) => total))
   const itemDiscount = sum(items.map(({ discount }) => discount))
-  const discount = itemDiscount.plus(share(subTotal.minus(itemDiscount), percent))
+  const discount = itemDiscount.plus(rounded(part(subTotal.minus(itemDiscount), percent)))
   const tax = sum(items.map(({ tax }) => tax))
-  return { items, subTotal, discount, tax, grandTotal: subTotal.minus(discount).plus(tax).plus(number(adjustment)) }
+  const adjusted = rounded(number(adjustment))
+  return { items, subTotal, discount, tax, grandTotal: subTotal.minus(discount).plus(tax).plus(adjusted) }
 }
 
-const big = (line: Line) =>
-  lineTotals(Object.fromEntries(Object.entries(line).map(([name, value]) => [name, BigInt(value)])) as never)
+const big = (line: Line, rules: QuoteRules) =>
+  lineTotals(Object.fromEntries(Object.entries(line).map(([name, value]) => [name, BigInt(value)])) as never, rules)
 const text = (scaled: bigint): string => new Exact(scaled.toString()).div(10_000).toFixed(4)
 
 describe('the totals of a quote', () => {
   it('are exact for ten thousand quotes', () => {
     fc.assert(
-      fc.property(quote(6), (sent) => {
-        const wanted = expected(sent)
-        const lines = sent.lines.map(big)
+      fc.property(quote(6), money, (sent, money) => {
+        const wanted = expected(sent, money)
+        const rules = rulesOf(sent, money)
+        const lines = sent.lines.map((line) => big(line, rules))
         expect(lines.map((each) => [each.total, each.discount_amount, each.tax_amount].map(text))).toEqual(
           wanted.items.map((each) => [each.total, each.discount, each.tax].map((value) => value.toFixed(4))),
         )
-        const totals = quoteTotals(lines, BigInt(sent.percent), BigInt(sent.adjustment))
+        const totals = quoteTotals(lines, BigInt(sent.adjustment), rules)
         expect([totals.sub_total, totals.discount_amount, totals.tax_amount, totals.grand_total].map(text)).toEqual(
           [wanted.subTotal, wanted.discount, wanted.tax, wanted.grandTotal].map((value) => value.toFixed(4)),
         )
@@ -102,7 +123,13 @@ describe('the totals of a quote', () => {
     )
     fc.assert(
       fc.property(shuffled, ([sent, lines]) => {
-        const totals = (each: Line[]) => quoteTotals(each.map(big), BigInt(sent.percent), BigInt(sent.adjustment))
+        const rules = rulesOf(sent, usual)
+        const totals = (each: Line[]) =>
+          quoteTotals(
+            each.map((line) => big(line, rules)),
+            BigInt(sent.adjustment),
+            rules,
+          )
         expect(totals(lines)).toEqual(totals(sent.lines))
       }),
       { seed: 13, numRuns: 500 },

@@ -49,7 +49,7 @@ describe('createLead', () => {
       {
         title: ['The field is required.'],
         lead_value: ['Must be a number.'],
-        'products.0.quantity': ['Must be at least 1.'],
+        'products.0.quantity': ['Must be more than 0.'],
         'person.name': ['Must be a string.'],
         lead_source_id: ['No source has id 999.'],
         user_id: ['No user has id 999.'],
@@ -560,6 +560,20 @@ describe('attachLeadProduct', () => {
     expect(server.events()).toEqual([])
     expect((await server.admin.get(`/leads/${lead.id}`)).body.data).toMatchObject({ products_amount: 8, version: 3 })
     expect((await server.admin.get(path)).body.data).toHaveLength(1)
+  })
+
+  it('has a quantity with decimals, as an item of a quote has, and rounds its amount as printed', async () => {
+    const gtx = await product('gtx', 9.99)
+    const lead = await created({ products: [{ product_id: gtx.id, quantity: 0.25 }] })
+    expect(lead).toMatchObject({ products_amount: 2.5, lead_products: [{ quantity: 0.25, amount: 2.5 }] })
+    const path = `/leads/${lead.id}/products`
+    const most = { product_id: gtx.id, price: 0.01, quantity: 99_999_999_999.9999 }
+    expect((await server.admin.post(path, most)).body.data).toMatchObject({
+      quantity: most.quantity,
+      amount: 1_000_000_000,
+    })
+    for (const quantity of [0, -1, 1e11, 0.00001])
+      expect(Object.keys((await server.admin.post(path, { ...most, quantity })).body.errors)).toEqual(['quantity'])
   })
 
   it('keeps name and SKU of a product that is deleted', async () => {

@@ -89,14 +89,14 @@ describe('createQuote', () => {
       ],
     })
     expect(quote.items).toMatchObject([
-      { quantity: 2.5, price: 10.5, total: 26.25, discount_amount: 5.25, tax_amount: 3.99, sort_order: 1 },
-      { quantity: 0.5, price: 0.3333, total: 0.1667, discount_amount: 0.01, tax_amount: 0.02, sort_order: 2 },
+      { quantity: 2.5, price: 10.5, total: 26.25, discount_amount: 5.25, tax_amount: 3.59, sort_order: 1 },
+      { quantity: 0.5, price: 0.3333, total: 0.17, discount_amount: 0.01, tax_amount: 0.02, sort_order: 2 },
     ])
     expect(quote).toMatchObject({
-      sub_total: 26.4167,
-      discount_amount: 7.3757,
-      tax_amount: 4.01,
-      grand_total: 22.551,
+      sub_total: 26.42,
+      discount_amount: 7.38,
+      tax_amount: 3.61,
+      grand_total: 22.15,
     })
   })
 
@@ -122,12 +122,7 @@ describe('createQuote', () => {
       tag_ids: [99],
       expired_at: '2026-02-28',
       billing_address: { ...address, city: null as never },
-      items: [
-        { product_id: 99 },
-        { quantity: 2 },
-        { id: 7, price: 1 },
-        { product_id: gtx.id, discount_amount: 10.5001 },
-      ],
+      items: [{ product_id: 99 }, { quantity: 2 }, { id: 7, price: 1 }, { product_id: gtx.id, discount_amount: 10.51 }],
     })
     const { status, body: reply } = await admin.post('/quotes', wrong)
     expect(status).toBe(422)
@@ -161,16 +156,16 @@ describe('createQuote', () => {
   it('refuses a quote that comes to less than zero, and amounts that are larger than any can be', async () => {
     const items = [{ product_id: gtx.id }]
     expect((await created({ items, adjustment_amount: -10.5 })).grand_total).toBe(0)
-    const largest = 99_999_999_999.9999
+    const largest = 99_999_999_999.99
     for (const [changes, field] of [
-      [{ items, adjustment_amount: -10.5001 }, 'adjustment_amount'],
+      [{ items, adjustment_amount: -10.51 }, 'adjustment_amount'],
       [{ items, adjustment_amount: largest }, 'adjustment_amount'],
       [{ items: [{ product_id: gtx.id, price: largest, quantity: 1.0001 }] }, 'items.0.quantity'],
       [
         {
           items: [
             { product_id: gtx.id, price: largest },
-            { product_id: gtx.id, price: 0.0001 },
+            { product_id: gtx.id, price: 0.01 },
           ],
         },
         'items',
@@ -259,11 +254,24 @@ describe('updateQuote', () => {
     const { id } = await created({ items: [{ product_id: gtx.id, quantity: 2 }] })
     const { body: reply } = await admin.put(`/quotes/${id}`, { discount_percent: 50 })
     expect(reply.data).toMatchObject({ discount_amount: 10.5, grand_total: 10.5 })
-    expect(await errorsOf(admin.put(`/quotes/${id}`, { adjustment_amount: -10.5001 }))).toEqual([
+    expect(await errorsOf(admin.put(`/quotes/${id}`, { adjustment_amount: -10.51 }))).toEqual([
       422,
       { adjustment_amount: ['The total of the quote must not be negative.'] },
     ])
     expect((await admin.put(`/quotes/${id}`, { adjustment_amount: -10.5 })).body.data.grand_total).toBe(0)
+  })
+
+  it('computes the tax of the items anew when only the discount changes', async () => {
+    const items = [
+      { product_id: gtx.id, quantity: 2, tax_percent: 20 },
+      { product_id: gtx.id, tax_amount: 3 },
+    ]
+    const { id } = await created({ items })
+    const { body: reply } = await admin.put(`/quotes/${id}`, { discount_percent: 50 })
+    expect(reply.data).toMatchObject({ tax_amount: 5.1, grand_total: 20.85 })
+    expect(reply.data.items).toMatchObject([{ tax_amount: 2.1 }, { tax_amount: 3 }])
+    const { body: again } = await admin.put(`/quotes/${id}`, { discount_percent: 0 })
+    expect(again.data.items).toMatchObject([{ tax_amount: 4.2 }, { tax_amount: 3 }])
   })
 
   it('forgets an amount that came from a percentage with the percentage, and keeps one that was agreed on', async () => {
@@ -589,5 +597,83 @@ describe('attachQuoteTag', () => {
     expect((await admin.get(`/quotes/${id}`)).body.data).toMatchObject({ tags: [{ id: tag.id }], version: 2 })
     await admin.delete(`/quotes/${id}/tags/${tag.id}`)
     expect(server.events()).toEqual(['quotes.tag.delete.before', 'quotes.tag.delete.after'])
+  })
+})
+
+describe('the amounts of a quote', () => {
+  /** Returns a created quote of a server with these settings. */
+  async function quoteWith(settings: Parameters<typeof startServer>[0], changes: object) {
+    const own = await startServer(settings)
+    try {
+      const make = given(own.admin)
+      const product = await make.product()
+      const person = await make.person()
+      const { items = [], ...more } = changes as { items?: object[] }
+      const {
+        status,
+        body: reply,
+        text,
+      } = await own.admin.post('/quotes', {
+        subject: 'Money',
+        person_id: person.id,
+        billing_address: { address: '1 Street', country: 'DE', city: 'Bonn', postcode: '53111' },
+        expired_at: '2030-01-01',
+        items: items.map((item) => ({ product_id: product.id, ...item })),
+        ...more,
+      })
+      expect(status, text).toBe(201)
+      return reply.data
+    } finally {
+      await own.close()
+    }
+  }
+
+  it.each([
+    [
+      [{ price: 49.95, discount_percent: 10 }],
+      { sub_total: 49.95, discount_amount: 5, tax_amount: 0, grand_total: 44.95 },
+    ],
+    [
+      [{ price: 19.95, quantity: 3, discount_percent: 10, tax_percent: 19 }],
+      { sub_total: 59.85, discount_amount: 5.99, tax_amount: 10.23, grand_total: 64.09 },
+    ],
+    [
+      [
+        { price: 0.99, quantity: 5, discount_percent: 5, tax_percent: 19 },
+        { price: 4.49, quantity: 2, discount_percent: 5, tax_percent: 7 },
+      ],
+      { sub_total: 13.93, discount_amount: 0.7, tax_amount: 1.49, grand_total: 14.72 },
+    ],
+    [
+      [{ price: 24.5, quantity: 3, discount_percent: 2.5, tax_percent: 5.5 }],
+      { sub_total: 73.5, discount_amount: 1.84, tax_amount: 3.94, grand_total: 75.6 },
+    ],
+  ])('add up as printed: %j', async (items, totals) => {
+    expect(await quoteWith({}, { items })).toMatchObject(totals)
+  })
+
+  it.each([
+    ['JPY', { total: 3, discount_amount: 0, tax_amount: 0 }, { sub_total: 3, adjustment_amount: -1, grand_total: 2 }],
+    [
+      'KWD',
+      { total: 3.333, discount_amount: 0.333, tax_amount: 0.3 },
+      { sub_total: 3.333, adjustment_amount: -0.556, grand_total: 2.744 },
+    ],
+    [
+      'CLF',
+      { total: 3.333, discount_amount: 0.3333, tax_amount: 0.3 },
+      { sub_total: 3.333, adjustment_amount: -0.5555, grand_total: 2.7442 },
+    ],
+  ])('have the decimals of %s', async (currency, item, totals) => {
+    const items = [{ price: 1.111, quantity: 3, discount_percent: 10, tax_percent: 10 }]
+    const quote = await quoteWith({ config: { currency } }, { items, adjustment_amount: -0.5555 })
+    expect(quote).toMatchObject({ ...totals, items: [{ price: 1.111, ...item }] })
+  })
+
+  it('leave the tax base alone when ACCORD_TAX_AFTER_DISCOUNT is off', async () => {
+    const changes = { discount_percent: 50, items: [{ price: 100, tax_percent: 20 }] }
+    expect(await quoteWith({}, changes)).toMatchObject({ tax_amount: 10, grand_total: 60 })
+    const off = await quoteWith({ config: { taxAfterDiscount: false } }, changes)
+    expect(off).toMatchObject({ tax_amount: 20, grand_total: 70 })
   })
 })

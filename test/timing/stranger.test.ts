@@ -25,7 +25,7 @@ describe.each([
   ['with the usual rate limits', 'on'],
   ['without rate limits', 'off'],
 ])('a stranger who sends dear bodies, %s', (_name, limit) => {
-  it('delays nobody much, and costs little', { timeout: 600_000 }, async () => {
+  it('barely delays other callers, and costs little', { timeout: 600_000 }, async () => {
     server = await strained({ ACCORD_RATE_LIMIT: limit })
     const { url, token, pid } = server
     const reads = { url, token, aSecond: 40, warmsUp: true }

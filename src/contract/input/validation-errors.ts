@@ -188,6 +188,8 @@ function sentenceFor({ keyword, params, schema, parentSchema, instancePath, data
       return params.limit === 1 ? 'Must not be empty.' : `Must have at least ${params.limit} characters.`
     case 'minimum':
       return `Must be at least ${params.limit}.`
+    case 'exclusiveMinimum':
+      return `Must be more than ${params.limit}.`
     case 'maximum':
       return `Must be at most ${params.limit}.`
     case 'maxItems':

@@ -29,12 +29,6 @@ export const fromScaled = (scaled: number): number => scaled / scale
 export const totalOf = (scaled: readonly number[]): number =>
   fromBig(scaled.reduce((sum, each) => sum + BigInt(each), 0n))
 
-/** Returns price × quantity as a stored integer; undefined when it exceeds the largest amount. */
-export function times(scaledPrice: number, quantity: number): number | undefined {
-  const product = BigInt(scaledPrice) * BigInt(quantity)
-  return product > BigInt(largest) ? undefined : Number(product)
-}
-
 /** Returns whether an integer of ten-thousandths is within the limits of an amount. */
 export const isAmount = (scaled: bigint): boolean => scaled <= BigInt(largest) && scaled >= -BigInt(largest)
 
@@ -89,3 +83,23 @@ export function fromBig(scaled: bigint): number {
   const parts = String(absolute % BigInt(scale)).padStart(4, '0')
   return Number(`${scaled < 0n ? '-' : ''}${absolute / BigInt(scale)}.${parts}`)
 }
+
+const units = new Map<string, bigint>()
+
+/**
+ * Returns the smallest amount that is printed in a currency (ISO 4217), in ten-thousandths: 100 for
+ * USD, 10,000 for JPY, 10 for KWD.
+ */
+export function smallestUnit(currency: string): bigint {
+  let unit = units.get(currency)
+  if (unit === undefined) {
+    const format = new Intl.NumberFormat('en', { style: 'currency', currency }).resolvedOptions()
+    unit = 10n ** BigInt(Math.max(0, 4 - (format.maximumFractionDigits ?? 2)))
+    units.set(currency, unit)
+  }
+  return unit
+}
+
+/** Returns a quotient rounded to a multiple of `unit`. Halves are rounded away from zero. */
+export const dividedTo = (unit: bigint, dividend: bigint, divisor: bigint): bigint =>
+  divided(dividend, divisor * unit) * unit

@@ -82,7 +82,7 @@ export const optionListReader =
 const lineParts: Readonly<Record<string, { key: string; read: (cell: string) => unknown }>> = {
   id: { key: 'product_id', read: readWholeNumber },
   price: { key: 'price', read: readText },
-  quantity: { key: 'quantity', read: readWholeNumber },
+  quantity: { key: 'quantity', read: readText },
 }
 
 /** Parses product lines, such as `id=2,price=4821,quantity=3|id=7`. */

@@ -10,11 +10,10 @@ import type { Snapshot } from '../../kernel/write/events.ts'
 import { transaction, write } from '../../kernel/write/write.ts'
 import { organizations } from '../organizations/resource.ts'
 import { persons } from '../persons/resource.ts'
-import { loadPricedProducts } from '../products/prices.ts'
 import { createTagHandlers } from '../tags/tag-handlers.ts'
 import { leadColumns } from './columns.ts'
 import { kanbanLeads } from './kanban.ts'
-import { loadProductLines, planProductLine, presentProductLine, saveProductLine } from './product-lines.ts'
+import { loadProductLines, planProductLine, presentProductLine, pricingOf, saveProductLine } from './product-lines.ts'
 import { leads } from './resource.ts'
 
 const tagged = createTagHandlers('leads', leads)
@@ -69,7 +68,7 @@ async function putLine(
   const was = await lineOf(ctx, leadId, productId)
   const errors = new ValidationErrors()
   const input = { ...body, product_id: productId }
-  const planned = planProductLine(was, input, await loadPricedProducts(ctx, [input]), errors)
+  const planned = planProductLine(was, input, await pricingOf(ctx, [input]), errors)
   errors.throwIfAny()
   const about = {
     entity: 'leads',

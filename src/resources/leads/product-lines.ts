@@ -7,8 +7,8 @@ import type { Schema } from '../../contract/types.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { ValidationErrors } from '../../kernel/errors.ts'
 import { queryByIds } from '../../kernel/query/statement-cache.ts'
-import { fromScaled, times, toScaled } from '../../kernel/values/money.ts'
-import type { PricedProduct } from '../products/prices.ts'
+import { dividedTo, fromScaled, isAmount, scaled, smallestUnit, toScaled } from '../../kernel/values/money.ts'
+import { loadPricedProducts, type PricedProduct } from '../products/prices.ts'
 
 export interface ProductLine {
   id: number
@@ -54,25 +54,37 @@ export const productLinesColumn = ({ db, services }: Context) =>
 
 export const parseProductLines = (stored: string): ProductLineWithProduct[] => JSON.parse(stored)
 
+/** What the planning of product lines needs: the current products, and the currency (ISO 4217). */
+export interface Pricing {
+  products: Map<number, PricedProduct>
+  currency: string
+}
+
+export const pricingOf = async (ctx: Context, inputs: readonly Input[]): Promise<Pricing> => ({
+  products: await loadPricedProducts(ctx, inputs),
+  currency: ctx.services.config.currency,
+})
+
 /**
- * Returns the product line to store. `present` is the stored line, or undefined for a new line.
- * Adds an error for an unknown product and for an amount that is too large.
+ * Returns the product line to store. `present` is the stored line, or undefined for a new line. The
+ * amount is rounded to the decimals of the currency. Adds an error for an unknown product and for
+ * an amount that is too large.
  */
 export function planProductLine(
   present: ProductLine | undefined,
   input: Input,
-  products: Map<number, PricedProduct>,
+  { products, currency }: Pricing,
   errors: ValidationErrors,
 ): PlannedProductLine {
   const productId = input.product_id ?? present?.product_id ?? null
   const product = productId === null ? undefined : products.get(productId)
   const isNewProduct = productId !== (present?.product_id ?? null)
   if (isNewProduct && !product) errors.invalid('product_id', `No product has id ${productId}.`)
-  const quantity = input.quantity ?? present?.quantity ?? 1
+  const quantity = scaled(input.quantity) ?? present?.quantity ?? toScaled(1)
   const price =
     input.price !== undefined ? toScaled(input.price) : present && !isNewProduct ? present.price : (product?.price ?? 0)
-  const amount = times(price, quantity)
-  if (amount === undefined) errors.invalid('quantity', 'Price times quantity exceeds the largest amount.')
+  const amount = dividedTo(smallestUnit(currency), BigInt(price) * BigInt(quantity), BigInt(toScaled(1)))
+  if (!isAmount(amount)) errors.invalid('quantity', 'Price times quantity exceeds the largest amount.')
   const naming = isNewProduct ? product : present
   return {
     id: present?.id ?? null,
@@ -81,7 +93,7 @@ export function planProductLine(
     sku: naming?.sku ?? '',
     quantity,
     price,
-    amount: amount ?? 0,
+    amount: isAmount(amount) ? Number(amount) : 0,
   }
 }
 
@@ -92,7 +104,7 @@ export function planProductLine(
 export function planProductLines(
   present: readonly ProductLine[],
   inputs: readonly Input[],
-  products: Map<number, PricedProduct>,
+  pricing: Pricing,
   errors: ValidationErrors,
 ): PlannedProductLine[] {
   const taken = new Set<number>()
@@ -105,9 +117,9 @@ export function planProductLines(
     if (input.id !== undefined && !row) below.invalid('id', `This lead has no product line with id ${input.id}.`)
     if (!row && (input.product_id === undefined || input.product_id === null)) {
       below.invalid('product_id', 'The field is required.')
-      return planProductLine(undefined, { ...input, product_id: null }, products, new ValidationErrors())
+      return planProductLine(undefined, { ...input, product_id: null }, pricing, new ValidationErrors())
     }
-    const line = planProductLine(row, input, products, below)
+    const line = planProductLine(row, input, pricing, below)
     if (line.product_id !== null) {
       if (taken.has(line.product_id)) below.invalid('product_id', 'This product occurs twice.')
       taken.add(line.product_id)
@@ -155,7 +167,7 @@ export const presentProductLine = (line: ProductLineWithProduct): Schema<'LeadPr
   product_id: line.product_id,
   name: line.name,
   sku: line.sku,
-  quantity: line.quantity,
+  quantity: fromScaled(line.quantity),
   price: fromScaled(line.price),
   amount: fromScaled(line.amount),
   product:

@@ -16,7 +16,6 @@ import { personRef } from '../persons/contacts.ts'
 import { checkEmail, countEmails, linkEmail } from '../persons/emails.ts'
 import { persons } from '../persons/resource.ts'
 import { pipelines } from '../pipelines/resource.ts'
-import { loadPricedProducts } from '../products/prices.ts'
 import { sources } from '../sources/resource.ts'
 import { checkTagIds, readTags, setTags, tagsIn } from '../tags/tag-links.ts'
 import { types } from '../types/resource.ts'
@@ -29,6 +28,7 @@ import {
   parseProductLines,
   planProductLines,
   presentProductLine,
+  pricingOf,
   productLinesColumn,
   saveProductLines,
 } from './product-lines.ts'
@@ -148,7 +148,7 @@ export const leads = defineResource(
         planProductLines(
           current ? await loadProductLines(ctx, [current.id]) : [],
           body.products,
-          await loadPricedProducts(ctx, body.products),
+          await pricingOf(ctx, body.products),
           errors,
         )
       const moved = await planStageChange(writing, body)
@@ -234,11 +234,11 @@ export const leads = defineResource(
     followUpEvents: outcomeEvents,
     afterSave: async (ctx, id, { products }) => {
       if (!products) return
-      const priced = await loadPricedProducts(ctx, products)
+      const pricing = await pricingOf(ctx, products)
       await saveProductLines(
         ctx,
         id,
-        planProductLines(await loadProductLines(ctx, [id]), products, priced, new ValidationErrors()),
+        planProductLines(await loadProductLines(ctx, [id]), products, pricing, new ValidationErrors()),
       )
     },
     onRestore: repairLead,

@@ -6,7 +6,7 @@ import { type Context, now } from '../../kernel/context.ts'
 import type { ValidationErrors } from '../../kernel/errors.ts'
 import { fromScaled, isAmount, scaled, toScaled } from '../../kernel/values/money.ts'
 import { loadPricedProducts, type PricedProduct } from '../products/prices.ts'
-import { lineTotals } from './totals.ts'
+import { lineTotals, type QuoteRules } from './totals.ts'
 
 type Input = Schema<'QuoteItemInput'>
 
@@ -41,6 +41,10 @@ export const loadItems = (ctx: Context, quoteIds: readonly number[]) =>
     .orderBy('quote_items.id')
     .execute()
 
+/** Returns inputs that keep the stored items, for computing their totals anew. */
+export const keptItems = async (ctx: Context, quoteId: number): Promise<Input[]> =>
+  (await loadItems(ctx, [quoteId])).map(({ id }) => ({ id }))
+
 /**
  * Returns the items to store for a request body. `saveItems` deletes the stored items that the body
  * omits. Adds all errors to `errors`.
@@ -49,6 +53,7 @@ export async function planItems(
   ctx: Context,
   quoteId: number | null,
   inputs: readonly Input[],
+  rules: QuoteRules,
   errors: ValidationErrors,
 ): Promise<PlannedItem[]> {
   const present = quoteId === null ? [] : await loadItems(ctx, [quoteId])
@@ -60,14 +65,14 @@ export async function planItems(
     if (input.id !== undefined && !row) below.invalid('id', `This quote has no item with id ${input.id}.`)
     if (row && taken.has(row.id)) below.invalid('id', 'This item occurs twice.')
     if (row) taken.add(row.id)
-    return planItem(row, input, { products, index }, below)
+    return planItem(row, input, { products, index, rules }, below)
   })
 }
 
 function planItem(
   row: Item | undefined,
   input: Input,
-  { products, index }: { products: Map<number, PricedProduct>; index: number },
+  { products, index, rules }: { products: Map<number, PricedProduct>; index: number; rules: QuoteRules },
   errors: ValidationErrors,
 ): PlannedItem {
   const productId = input.product_id === undefined ? (row?.product_id ?? null) : input.product_id
@@ -91,7 +96,7 @@ function planItem(
     tax_amount: scaled(input.tax_amount) ?? fixedAmount(row, 'tax'),
     sort_order: input.sort_order ?? row?.sort_order ?? index + 1,
   }
-  return { ...planned, ...totalsOf(planned, errors) }
+  return { ...planned, ...totalsOf(planned, rules, errors) }
 }
 
 /**
@@ -103,16 +108,18 @@ const fixedAmount = (row: Item | undefined, what: 'discount' | 'tax'): number =>
 
 function totalsOf(
   item: Omit<PlannedItem, 'total'>,
+  rules: QuoteRules,
   errors: ValidationErrors,
 ): Pick<PlannedItem, 'total' | 'discount_amount' | 'tax_amount'> {
-  const { total, discount_amount, tax_amount } = lineTotals({
+  const line = {
     price: BigInt(item.price),
     quantity: BigInt(item.quantity),
     discount_percent: BigInt(item.discount_percent),
     discount_amount: BigInt(item.discount_amount),
     tax_percent: BigInt(item.tax_percent),
     tax_amount: BigInt(item.tax_amount),
-  })
+  }
+  const { total, discount_amount, tax_amount } = lineTotals(line, rules)
   if (!isAmount(total)) {
     errors.invalid('quantity', 'Price times quantity exceeds the largest amount.')
     return { total: 0, discount_amount: 0, tax_amount: 0 }

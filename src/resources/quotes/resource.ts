@@ -19,10 +19,10 @@ import { checkTagIds, readTags, setTags, tagsIn } from '../tags/tag-links.ts'
 import { resolveOwnerId, userRef } from '../users/owner.ts'
 import { pictureUrl } from '../users/picture.ts'
 import { users } from '../users/resource.ts'
-import { loadItems, type PlannedItem, planItems, presentItem, saveItems } from './items.ts'
+import { keptItems, loadItems, planItems, presentItem, saveItems } from './items.ts'
 import { isLinked, linkLead, loadLeadRefs } from './lead-links.ts'
 import { searchDocument } from './search-document.ts'
-import { quoteTotals } from './totals.ts'
+import { quoteRules, quoteTotals } from './totals.ts'
 
 type Body = Schema<'QuoteUpdate'>
 
@@ -65,31 +65,36 @@ function addresses({ billing_address, shipping_address }: Body, { current, error
   }
 }
 
+/** Whether the totals of the quote and of its items follow from something in the body. */
+const changesTotals = ({ items, discount_percent, adjustment_amount }: Body): boolean =>
+  items !== undefined || discount_percent !== undefined || adjustment_amount !== undefined
+
 /**
  * Returns the columns of discount, adjustment and totals. Returns no columns when an update
  * contains no items, discount or adjustment.
  */
 async function totalColumns(body: Body, { ctx, current, errors }: Writing<Row>) {
   const { items, discount_percent: percent, adjustment_amount: adjusted } = body
-  if (current && items === undefined && percent === undefined && adjusted === undefined) return {}
+  if (current && !changesTotals(body)) return {}
   const before = errors.size
   const id = current?.id ?? null
-  const planned: Pick<PlannedItem, 'total' | 'discount_amount' | 'tax_amount'>[] =
-    items === undefined && id !== null ? await loadItems(ctx, [id]) : await planItems(ctx, id, items ?? [], errors)
   const discountPercent = percent === undefined ? (current?.discount_percent ?? 0) : toScaled(percent)
-  const adjustment = adjusted === undefined ? (current?.adjustment_amount ?? 0) : toScaled(adjusted)
+  const rules = quoteRules(ctx.services.config, discountPercent)
+  const inputs = items ?? (id === null ? [] : await keptItems(ctx, id))
+  const planned = await planItems(ctx, id, inputs, rules, errors)
   const lines = planned.map(({ total, discount_amount, tax_amount }) => ({
     total: BigInt(total),
     discount_amount: BigInt(discount_amount),
     tax_amount: BigInt(tax_amount),
   }))
-  const totals = quoteTotals(lines, BigInt(discountPercent), BigInt(adjustment))
+  const sent = adjusted === undefined ? (current?.adjustment_amount ?? 0) : toScaled(adjusted)
+  const totals = quoteTotals(lines, BigInt(sent), rules)
   // The totals are not checked when items, discount or adjustment have errors.
   const isRefused = (['items', 'discount_percent', 'adjustment_amount'] as const).some((each) => errors.isRefused(each))
-  if (!isRefused && errors.size === before) checkTotals(totals, BigInt(adjustment), errors)
+  if (!isRefused && errors.size === before) checkTotals(totals, errors)
   return {
     discount_percent: discountPercent,
-    adjustment_amount: adjustment,
+    adjustment_amount: Number(totals.adjustment_amount),
     discount_amount: Number(totals.discount_amount),
     tax_amount: Number(totals.tax_amount),
     sub_total: Number(totals.sub_total),
@@ -97,9 +102,9 @@ async function totalColumns(body: Body, { ctx, current, errors }: Writing<Row>) 
   }
 }
 
-function checkTotals(totals: ReturnType<typeof quoteTotals>, adjustment: bigint, errors: ValidationErrors): void {
-  const { sub_total, tax_amount, grand_total } = totals
-  if (![sub_total, tax_amount, grand_total - adjustment].every(isAmount))
+function checkTotals(totals: ReturnType<typeof quoteTotals>, errors: ValidationErrors): void {
+  const { sub_total, tax_amount, adjustment_amount, grand_total } = totals
+  if (![sub_total, tax_amount, grand_total - adjustment_amount].every(isAmount))
     errors.invalid('items', 'The total of the items exceeds the largest amount.')
   else if (grand_total < 0n) errors.invalid('adjustment_amount', 'The total of the quote must not be negative.')
   else if (!isAmount(grand_total))
@@ -222,8 +227,13 @@ export const quotes = defineResource(
       await loadLeadRefs(ctx, replies)
       await expandReferences(ctx, replies, include, { user: () => users, person: () => persons, leads: () => leads })
     },
-    afterSave: async (ctx, id, { items }) => {
-      if (items) await saveItems(ctx, id, await planItems(ctx, id, items, new ValidationErrors()))
+    afterSave: async (ctx, id, body) => {
+      if (!changesTotals(body)) return
+      const columns = ctx.db.selectFrom('quotes').select('discount_percent').where('id', '=', id)
+      const { discount_percent: percent } = await columns.executeTakeFirstOrThrow()
+      const inputs = body.items ?? (await keptItems(ctx, id))
+      const rules = quoteRules(ctx.services.config, percent)
+      await saveItems(ctx, id, await planItems(ctx, id, inputs, rules, new ValidationErrors()))
     },
     saveLinks: async (ctx, id, { tag_ids, lead_id }, isNew) => {
       const changes = [await setTags(ctx, 'quotes', id, tag_ids, isNew)]

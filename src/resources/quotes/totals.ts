@@ -1,6 +1,8 @@
-// Computes the totals of a quote (DOMAIN 12.2) without reading the database. Amounts are integers
-// in ten-thousandths. Each step is exact and rounded once to an integer, half away from zero.
-import { divided } from '../../kernel/values/money.ts'
+// Computes the totals of a quote without reading the database. Amounts are integers in
+// ten-thousandths. Each printed amount is rounded once, half away from zero, to the decimals of the
+// currency. Sums add rounded amounts, so a printed quote adds up.
+import type { Config } from '../../config/config.ts'
+import { dividedTo, smallestUnit } from '../../kernel/values/money.ts'
 
 /**
  * One line of a quote, with all values in ten-thousandths. A fixed discount or tax amount is used
@@ -16,34 +18,62 @@ export interface QuoteLine {
 }
 
 export type LineTotals = Record<'total' | 'discount_amount' | 'tax_amount', bigint>
-export type Totals = Record<'sub_total' | 'discount_amount' | 'tax_amount' | 'grand_total', bigint>
+export type Totals = Record<
+  'sub_total' | 'discount_amount' | 'tax_amount' | 'adjustment_amount' | 'grand_total',
+  bigint
+>
+
+export interface QuoteRules {
+  /** The smallest printed amount of the currency in ten-thousandths. */
+  unit: bigint
+  /** Whether the discount of the whole quote lowers the tax base of each line. */
+  taxAfterDiscount: boolean
+  /** The discount of the whole quote. */
+  discountPercent: bigint
+}
 
 const one = 10_000n
+const whole = 100n * one
 
-/** Returns `percent` percent of an amount. Both arguments and the result are in ten-thousandths. */
-const share = (amount: bigint, percent: bigint): bigint => divided(amount * percent, 100n * one)
+/** Returns the rules of the installation for a quote with this discount. */
+export const quoteRules = (
+  { currency, taxAfterDiscount }: Pick<Config, 'currency' | 'taxAfterDiscount'>,
+  discountPercent: number,
+): QuoteRules => ({ unit: smallestUnit(currency), taxAfterDiscount, discountPercent: BigInt(discountPercent) })
 
-export function lineTotals(line: QuoteLine): LineTotals {
-  const total = divided(line.price * line.quantity, one)
-  const discount = line.discount_percent > 0n ? share(total, line.discount_percent) : line.discount_amount
-  const tax = line.tax_percent > 0n ? share(total - discount, line.tax_percent) : line.tax_amount
+export function lineTotals(line: QuoteLine, { unit, taxAfterDiscount, discountPercent }: QuoteRules): LineTotals {
+  const rounded = (dividend: bigint, divisor = 1n): bigint => dividedTo(unit, dividend, divisor)
+  const total = rounded(line.price * line.quantity, one)
+  const discount =
+    line.discount_percent > 0n ? rounded(total * line.discount_percent, whole) : rounded(line.discount_amount)
+  const taxed = taxAfterDiscount ? whole - discountPercent : whole
+  const tax =
+    line.tax_percent > 0n
+      ? rounded((total - discount) * taxed * line.tax_percent, whole * whole)
+      : rounded(line.tax_amount)
   return { total, discount_amount: discount, tax_amount: tax }
 }
 
 /**
- * Returns the totals of a quote. `discountPercent` applies to the subtotal after the line
- * discounts, and does not reduce the tax.
+ * Returns the totals of a quote. The discount of the whole quote applies to the subtotal after the
+ * line discounts.
  */
-export function quoteTotals(lines: readonly LineTotals[], discountPercent: bigint, adjustment: bigint): Totals {
+export function quoteTotals(
+  lines: readonly LineTotals[],
+  adjustment: bigint,
+  { unit, discountPercent }: QuoteRules,
+): Totals {
   const sum = (name: keyof LineTotals): bigint => lines.reduce((all, line) => all + line[name], 0n)
   const subTotal = sum('total')
   const lineDiscount = sum('discount_amount')
-  const discount = lineDiscount + share(subTotal - lineDiscount, discountPercent)
+  const discount = lineDiscount + dividedTo(unit, (subTotal - lineDiscount) * discountPercent, whole)
   const tax = sum('tax_amount')
+  const adjusted = dividedTo(unit, adjustment, 1n)
   return {
     sub_total: subTotal,
     discount_amount: discount,
     tax_amount: tax,
-    grand_total: subTotal - discount + tax + adjustment,
+    adjustment_amount: adjusted,
+    grand_total: subTotal - discount + tax + adjusted,
   }
 }

@@ -44,12 +44,12 @@ export async function topProducts(
   const rows = await wonLeads(ctx, filters, periodBounds(period))
     .innerJoin('lead_products', 'lead_products.lead_id', 'leads.id')
     .leftJoin('products', 'products.id', 'lead_products.product_id')
-    .select((eb) => [
+    .select([
       'products.id',
       name.as('name'),
       'products.price',
       sumOf('lead_products.amount').as('sum'),
-      eb.fn.sum<number>('lead_products.quantity').as('quantity'),
+      sumOf('lead_products.quantity').as('quantity'),
     ])
     .groupBy(['products.id', 'products.price', name, sku])
     .orderBy(units, 'desc')
@@ -62,7 +62,7 @@ export async function topProducts(
     name,
     price: price === null ? null : fromScaled(price),
     revenue: fromSum(sum),
-    quantity: Number(quantity),
+    quantity: fromSum(quantity),
   }))
 }
 

@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { isDecimal4 } from '../../../src/contract/input/formats.ts'
-import { fromScaled, fromSum, times, toScaled } from '../../../src/kernel/values/money.ts'
+import { dividedTo, fromScaled, fromSum, smallestUnit, toScaled } from '../../../src/kernel/values/money.ts'
 
 const scaled = fc.integer({ min: 0, max: 999_999_999_999_999 })
 
@@ -39,12 +39,16 @@ describe('toScaled and fromScaled', () => {
   })
 })
 
-describe('times', () => {
-  it('multiplies exactly, and says undefined when the product is larger than any amount', () => {
-    expect(times(toScaled(0.1), 3)).toBe(toScaled(0.3))
-    expect(times(toScaled(99_999_999_999.9999), 1)).toBe(999_999_999_999_999)
-    expect(times(toScaled(99_999_999_999.9999), 2)).toBeUndefined()
-    expect(times(toScaled(1), 1_000_000_000)).toBe(toScaled(1_000_000_000))
+describe('smallestUnit and dividedTo', () => {
+  it.each([
+    ['USD', 12_345n, 12_300n],
+    ['USD', 12_350n, 12_400n],
+    ['JPY', 15_000n, 20_000n],
+    ['JPY', -15_000n, -20_000n],
+    ['KWD', 12_345n, 12_350n],
+    ['CLF', 12_345n, 12_345n],
+  ])('in %s, %d ten-thousandths are printed as %d', (currency, amount, printed) => {
+    expect(dividedTo(smallestUnit(currency), amount, 1n)).toBe(printed)
   })
 })
 
