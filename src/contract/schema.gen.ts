@@ -519,7 +519,7 @@ export interface paths {
         put?: never;
         /**
          * Restore a deleted lead
-         * @description Restores the lead with its id, child rows and links, within 30 days of its deletion. Links to records that no longer exist are dropped and listed in `meta.dropped`.
+         * @description Restores the lead with its id, child rows and links, within 30 days of its deletion. Links to records that no longer exist are dropped and listed in `meta.dropped`; a dropped link comes back when the other record is restored too.
          */
         post: operations["restoreLead"];
         delete?: never;
@@ -843,7 +843,7 @@ export interface paths {
         put?: never;
         /**
          * Restore a deleted person
-         * @description Restores the person with its id, child rows and links, within 30 days of its deletion. Links to records that no longer exist are dropped and listed in `meta.dropped`.
+         * @description Restores the person with its id, child rows and links, within 30 days of its deletion. Links to records that no longer exist are dropped and listed in `meta.dropped`; a dropped link comes back when the other record is restored too.
          */
         post: operations["restorePerson"];
         delete?: never;
@@ -1119,7 +1119,7 @@ export interface paths {
         put?: never;
         /**
          * Restore a deleted organization
-         * @description Restores the organization with its id, child rows and links, within 30 days of its deletion. Links to records that no longer exist are dropped and listed in `meta.dropped`.
+         * @description Restores the organization with its id, child rows and links, within 30 days of its deletion. Links to records that no longer exist are dropped and listed in `meta.dropped`; a dropped link comes back when the other record is restored too.
          */
         post: operations["restoreOrganization"];
         delete?: never;
@@ -1399,7 +1399,7 @@ export interface paths {
         put?: never;
         /**
          * Restore a deleted quote
-         * @description Restores the quote with its id, child rows and links, within 30 days of its deletion. Links to records that no longer exist are dropped and listed in `meta.dropped`.
+         * @description Restores the quote with its id, child rows and links, within 30 days of its deletion. Links to records that no longer exist are dropped and listed in `meta.dropped`; a dropped link comes back when the other record is restored too.
          */
         post: operations["restoreQuote"];
         delete?: never;
@@ -1575,7 +1575,7 @@ export interface paths {
         put?: never;
         /**
          * Restore a deleted product
-         * @description Restores the product with its id, child rows and links, within 30 days of its deletion. Links to records that no longer exist are dropped and listed in `meta.dropped`.
+         * @description Restores the product with its id, child rows and links, within 30 days of its deletion. Links to records that no longer exist are dropped and listed in `meta.dropped`; a dropped link comes back when the other record is restored too.
          */
         post: operations["restoreProduct"];
         delete?: never;
@@ -1791,7 +1791,7 @@ export interface paths {
         put?: never;
         /**
          * Restore a deleted activity
-         * @description Restores the activity with its id, child rows and links, within 30 days of its deletion. Links to records that no longer exist are dropped and listed in `meta.dropped`.
+         * @description Restores the activity with its id, child rows and links, within 30 days of its deletion. Links to records that no longer exist are dropped and listed in `meta.dropped`; a dropped link comes back when the other record is restored too.
          */
         post: operations["restoreActivity"];
         delete?: never;
@@ -2131,7 +2131,7 @@ export interface paths {
         put?: never;
         /**
          * Restore a deleted e-mail
-         * @description Restores the e-mail with its id, child rows and links, within 30 days of its deletion. Links to records that no longer exist are dropped and listed in `meta.dropped`.
+         * @description Restores the e-mail with its id, child rows and links, within 30 days of its deletion. Links to records that no longer exist are dropped and listed in `meta.dropped`; a dropped link comes back when the other record is restored too.
          */
         post: operations["restoreEmail"];
         delete?: never;
@@ -11282,7 +11282,7 @@ export interface components {
             name?: string;
             /** @description Chance of winning, in percent. */
             probability?: number;
-            /** @description Position in the pipeline. Defaults to the position in the list. */
+            /** @description Position in the pipeline. Defaults to the position in the list. The stage `new` is always first, and `won` and `lost` are last. */
             sort_order?: number;
         };
         /**

@@ -104,6 +104,18 @@ describe('updatePipeline', () => {
     expect(body.data.version).toBe(2)
   })
 
+  it('puts the stages into the order of the list', async () => {
+    const sent = ['new', 'negotiation', 'prospect', 'follow-up', 'won', 'lost'].map((code) => ({ code }))
+    const { status, body } = await server.admin.put('/pipelines/1', { stages: sent })
+    expect(status).toBe(200)
+    expect(codes(body.data)).toEqual(sent.map(({ code }) => code))
+    expect(body.data.stages.map(({ sort_order }: { sort_order: number }) => sort_order)).toEqual([1, 2, 3, 4, 5, 6])
+    expect(body.data.version).toBe(2)
+    const longer = [...sent.slice(0, 2), { name: 'Demo' }, ...sent.slice(2)]
+    const { body: added } = await server.admin.put('/pipelines/1', { stages: longer })
+    expect(codes(added.data)).toEqual(['new', 'negotiation', 'demo', 'prospect', 'follow-up', 'won', 'lost'])
+  })
+
   it('lets two stages swap their names', async () => {
     const { status, body } = await server.admin.put('/pipelines/1', {
       stages: [{ id: 1 }, { id: 2, name: 'Prospect' }, { id: 3, name: 'Follow Up' }, { id: 4 }, { id: 5 }, { id: 6 }],

@@ -2,7 +2,7 @@
 // keys have `on delete cascade`. The record can then be restored for `restoreDays` days (DOMAIN
 // 17.4).
 import { sql } from 'kysely'
-import type { Relations } from '../../../db/dialect.ts'
+import type { ForeignKey, Relations } from '../../../db/dialect.ts'
 import { type Context, now } from '../context.ts'
 import { daysMs, stamp } from '../runtime/clock.ts'
 
@@ -25,6 +25,8 @@ export interface Pointer {
   column: string
   to: number
   ids: number[]
+  /** For child rows: the records that the rows with `ids` belong to, in the same order. */
+  owners?: { table: string; ids: number[] }
 }
 
 export interface Archive {
@@ -61,6 +63,10 @@ export function chunks<T>(values: readonly T[]): T[][] {
   return found
 }
 
+/** Returns a key that identifies the row: its table and primary key. */
+export const rowNameOf = (relations: Relations, { table, row }: ArchivedRow): string =>
+  JSON.stringify([table, ...primaryKey(relations, table).map((column) => row[column])])
+
 async function rowsBy<R = Row>(
   { db }: Context,
   columns: readonly string[] | 'all',
@@ -80,14 +86,44 @@ async function rowsBy<R = Row>(
 export const primaryKey = ({ uniqueKeys }: Relations, table: string): string[] =>
   uniqueKeys.find((key) => key.isPrimary && key.table === table)?.columns ?? ['id']
 
-async function pointersAt(ctx: Context, table: string, column: string, ids: readonly number[]): Promise<Pointer[]> {
-  const found = await rowsBy<{ id: number } & Record<string, number>>(ctx, ['id', column], table, column, ids)
-  return [...new Set(found.map((row) => row[column] ?? 0))].map((to) => ({
+/** Returns the foreign key that names the record of a child row; undefined for other tables. */
+const ownerKeyOf = ({ foreignKeys }: Relations, table: string): ForeignKey | undefined =>
+  foreignKeys.find((key) => key.table === table && key.onDelete === 'cascade' && !key.isNullable)
+
+/** Returns a pointer for rows with the value `to` in the column of a foreign key. */
+export function pointerOf(
+  relations: Relations,
+  { table, column }: Pick<ForeignKey, 'table' | 'column'>,
+  to: number,
+  rows: readonly Row[],
+): Pointer {
+  const owner = ownerKeyOf(relations, table)
+  return {
     table,
     column,
     to,
-    ids: found.filter((row) => row[column] === to).map((row) => row.id),
-  }))
+    ids: rows.map(({ id }) => Number(id)),
+    ...(owner && { owners: { table: owner.parent, ids: rows.map((row) => Number(row[owner.column])) } }),
+  }
+}
+
+async function pointersAt(
+  ctx: Context,
+  relations: Relations,
+  key: ForeignKey,
+  ids: readonly number[],
+): Promise<Pointer[]> {
+  const { table, column } = key
+  const owner = ownerKeyOf(relations, table)
+  const found = await rowsBy(ctx, ['id', column, ...(owner ? [owner.column] : [])], table, column, ids)
+  const byTarget = new Map<number, Row[]>()
+  for (const row of found) {
+    const to = Number(row[column])
+    const rows = byTarget.get(to)
+    if (rows) rows.push(row)
+    else byTarget.set(to, [row])
+  }
+  return [...byTarget].map(([to, rows]) => pointerOf(relations, key, to, rows))
 }
 
 /**
@@ -98,15 +134,16 @@ async function capture(ctx: Context, entity: string, table: string, id: number):
   const rows = new Map<string, ArchivedRow>()
   const pointers: Pointer[] = []
   const keep = (table: string, row: Row): void => {
-    const name = JSON.stringify([table, ...primaryKey(relations, table).map((column) => row[column])])
+    const name = rowNameOf(relations, { table, row })
     // A row with two parents is found twice. It moves to the end, so that it comes after both
     // parents.
     rows.delete(name)
     rows.set(name, { table, row })
   }
   const follow = async (parent: string, ids: readonly number[]): Promise<void> => {
-    for (const { table, column, onDelete } of relations.foreignKeys.filter((key) => key.parent === parent)) {
-      if (onDelete === 'set null') pointers.push(...(await pointersAt(ctx, table, column, ids)))
+    for (const key of relations.foreignKeys.filter((key) => key.parent === parent)) {
+      const { table, column, onDelete } = key
+      if (onDelete === 'set null') pointers.push(...(await pointersAt(ctx, relations, key, ids)))
       if (onDelete !== 'cascade') continue
       const found = await rowsBy(ctx, 'all', table, column, ids)
       for (const row of found) keep(table, row)
@@ -158,20 +195,39 @@ export interface Archived extends Archive {
   snapshot: Record<string, unknown>
 }
 
+const lastOf = ({ db, time }: Context, entity: string, id: number) =>
+  db
+    .selectFrom('archives')
+    .where('archives.entity_type', '=', entity)
+    .where('archives.entity_id', '=', id)
+    .where('archives.created_at', '>=', stamp(new Date(time.getTime() - daysMs(restoreDays))))
+    .orderBy('archives.id', 'desc')
+    .limit(1)
+
+/** Changes the archive of a record's last deletion, unless that has expired. */
+export async function amendArchive(
+  ctx: Context,
+  entity: string,
+  id: number,
+  amend: (archive: Pick<Archive, 'rows' | 'pointers'>) => void,
+): Promise<void> {
+  const found = await lastOf(ctx, entity, id).select(['id', 'rows', 'pointers']).executeTakeFirst()
+  if (!found) return
+  const archive = { rows: JSON.parse(found.rows) as ArchivedRow[], pointers: JSON.parse(found.pointers) as Pointer[] }
+  amend(archive)
+  const amended = { rows: JSON.stringify(archive.rows), pointers: JSON.stringify(archive.pointers) }
+  await ctx.db.updateTable('archives').set(amended).where('id', '=', found.id).execute()
+}
+
 /**
  * Returns the archive of a record's last deletion; undefined when no archive exists or the archive
  * is older than `restoreDays`.
  */
 export async function lastArchive(ctx: Context, entity: string, id: number): Promise<Archived | undefined> {
-  const found = await ctx.db
-    .selectFrom('archives')
+  const found = await lastOf(ctx, entity, id)
     .innerJoin('events', 'events.id', 'archives.event_id')
     .select(['archives.rows', 'archives.pointers', 'archives.companions'])
     .select(['events.id as event', 'events.before'])
-    .where('archives.entity_type', '=', entity)
-    .where('archives.entity_id', '=', id)
-    .where('archives.created_at', '>=', stamp(new Date(ctx.time.getTime() - daysMs(restoreDays))))
-    .orderBy('archives.id', 'desc')
     .executeTakeFirst()
   if (!found) return undefined
   return {

@@ -48,14 +48,26 @@ export async function bumpReferrers(
 
 /**
  * Restores references that the deletion set to null. Skips a reference that was set again since.
+ * Returns the references of rows that do not exist.
  */
-export async function relink(ctx: Context, pointers: readonly Pointer[]): Promise<void> {
-  for (const { table, column, to, ids } of pointers) {
+export async function relink(ctx: Context, pointers: readonly Pointer[]): Promise<Pointer[]> {
+  const missing: Pointer[] = []
+  for (const pointer of pointers) {
+    const { table, column, to, ids, owners } = pointer
+    const present = new Set<number>()
     for (const part of chunks(ids)) {
-      const where = sql`id in (${sql.join(part)}) and ${sql.ref(column)} is null`
-      await sql`update ${sql.table(table)} set ${sql.ref(column)} = ${to} where ${where}`.execute(ctx.db)
+      const among = sql`id in (${sql.join(part)})`
+      await sql`update ${sql.table(table)} set ${sql.ref(column)} = ${to}
+        where ${among} and ${sql.ref(column)} is null`.execute(ctx.db)
+      const found = sql<{ id: number }>`select id from ${sql.table(table)} where ${among}`
+      for (const { id } of (await found.execute(ctx.db)).rows) present.add(id)
     }
+    const absent = [...ids.keys()].filter((index) => !present.has(ids[index] ?? 0))
+    if (absent.length === 0) continue
+    const pick = (values: readonly number[]): number[] => absent.map((index) => values[index] ?? 0)
+    missing.push({ ...pointer, ids: pick(ids), ...(owners && { owners: { ...owners, ids: pick(owners.ids) } }) })
   }
+  return missing
 }
 
 /**

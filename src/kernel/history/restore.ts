@@ -1,6 +1,7 @@
 // Restores a deleted record and its child rows from its archive, with their former ids (DOMAIN
 // 17.4). A reference to a record that no longer exists is dropped: it becomes null, or its child
-// row is omitted. The reply lists dropped references in `meta.dropped`.
+// row is omitted. The reply lists dropped references in `meta.dropped`. If the other record is
+// restored later, the reference is set then (owed-references.ts).
 import { sql } from 'kysely'
 import type { ForeignKey, Relations } from '../../../db/dialect.ts'
 import type { EventBase } from '../../contract/types.ts'
@@ -13,8 +14,18 @@ import { capital } from '../values/format.ts'
 import { checkIfMatch } from '../write/etag.ts'
 import type { Snapshot } from '../write/events.ts'
 import { emitOnly, transaction, write } from '../write/write.ts'
-import { type Archived, type ArchivedRow, chunks, lastArchive, type Row, relationsOf, restoreDays } from './archive.ts'
+import {
+  type Archived,
+  type ArchivedRow,
+  chunks,
+  lastArchive,
+  pointerOf,
+  type Row,
+  relationsOf,
+  restoreDays,
+} from './archive.ts'
 import { bumpReferrers, relink } from './backreferences.ts'
+import { createOwedReferences, type OwedReferences } from './owed-references.ts'
 
 /**
  * A reference that was dropped because the record it refers to no longer exists. `entity_type` and
@@ -76,12 +87,14 @@ export async function restore<Reply>(ctx: Context, about: About<Reply>): Promise
     const relations = await relationsOf(ctx)
     const dropped: Dropped[] = []
     await assertNotTaken(ctx, relations, about, kept)
-    const own = await repairRow(ctx, relations, about, kept, dropped)
+    const owed = createOwedReferences(relations)
+    const own = await repairRow(ctx, relations, about, kept, { dropped, owed })
     await write(ctx, resource.events.create, { entity, input: kept.snapshot, id, restored: true }, async (ctx) => {
       await insert(ctx, relations, { table, row: own })
       const brought = await restoreCascaded(ctx, kept, dropped)
-      dropped.push(...(await bringRows(ctx, relations, kept)))
-      await relink(ctx, kept.pointers)
+      await bringRows(ctx, relations, kept, { dropped, owed })
+      for (const pointer of await relink(ctx, kept.pointers)) owed.addValues(pointer)
+      await owed.store(ctx)
       await bumpReferrers(ctx, { entity, table, id }, brought)
       return { id, entity: (await about.written(ctx)) as Snapshot }
     })
@@ -166,7 +179,7 @@ async function repairRow<Reply>(
   relations: Relations,
   { resource: { table, noun }, onRestore }: About<Reply>,
   { rows, snapshot }: Archived,
-  dropped: Dropped[],
+  { dropped, owed }: Losses,
 ): Promise<Row> {
   const row = rows[0]?.row ?? {}
   const isGone = await goneFor(ctx, relations, rows.slice(0, 1))
@@ -176,8 +189,13 @@ async function repairRow<Reply>(
   const vanished = new Set(gone.map(({ column }) => column))
   const replaced = (await onRestore?.(ctx, { row, snapshot, vanished, drop: (what) => dropped.push(what) })) ?? {}
   const repaired: Row = { ...row, ...Object.fromEntries(gone.map(({ column }) => [column, null])), ...replaced }
-  for (const { column, parent, isNullable } of gone) {
-    if (repaired[column] !== null || isNullable) continue
+  for (const key of gone) {
+    const { column, parent, isNullable } = key
+    if (repaired[column] !== null) continue
+    if (isNullable) {
+      owed.addPointer(parent, pointerOf(relations, key, Number(row[column]), [row]))
+      continue
+    }
     const what = `${entityOf(ctx, parent)} ${row[column]}`
     throw new Problem('state_conflict', `This ${noun} cannot be without its ${column}, and ${what} is gone.`)
   }
@@ -192,6 +210,12 @@ async function insert(ctx: Context, relations: Relations, { table, row }: Archiv
   const names = sql.join(columns.map((column) => sql.ref(column)))
   const values = sql.join(columns.map((column) => row[column]))
   await sql`insert into ${sql.table(table)} (${names}) values (${values}) on conflict do nothing`.execute(ctx.db)
+}
+
+/** The references that a restore cannot set, for the reply and for the archives. */
+interface Losses {
+  dropped: Dropped[]
+  owed: OwedReferences
 }
 
 type Brought = { table: string; id: number }
@@ -214,9 +238,14 @@ async function restoreCascaded(ctx: Context, { companions }: Archived, dropped: 
 }
 
 /** Inserts the child rows in archive order. A row is dropped when its parent row was dropped. */
-async function bringRows(ctx: Context, relations: Relations, { rows }: Archived): Promise<Dropped[]> {
-  const dropped: Dropped[] = []
-  const lost = new Set<string>()
+async function bringRows(
+  ctx: Context,
+  relations: Relations,
+  { rows }: Archived,
+  { dropped, owed }: Losses,
+): Promise<void> {
+  // The lost rows, each with the missing record that would bring it back.
+  const lost = new Map<string, { table: string; id: number }>()
   const isGone = await goneFor(ctx, relations, rows)
   const archived = new Set(rows.map(({ table, row }) => `${table} ${row.id}`))
   for (const { table, row } of rows.slice(1)) {
@@ -227,19 +256,26 @@ async function bringRows(ctx: Context, relations: Relations, { rows }: Archived)
       archived.has(name(key)) ? lost.has(name(key)) : isGone(key, row),
     )
     const kept: Row = { ...row }
-    let isLost = false
+    const nulled: ForeignKey[] = []
+    let missing: { table: string; id: number } | undefined
     for (const key of gone) {
       const entity = entityOf(ctx, key.parent)
       // Sets the reference to null, as the foreign key would have done.
-      if (key.isNullable && key.onDelete !== 'cascade') kept[key.column] = null
-      else isLost = true
+      if (key.isNullable && key.onDelete !== 'cascade') {
+        kept[key.column] = null
+        nulled.push(key)
+      } else missing ??= lost.get(name(key)) ?? { table: key.parent, id: Number(row[key.column]) }
       // A row whose parent row was dropped is not listed as dropped.
       if (archived.has(name(key))) continue
       const field = typeof row.id === 'number' ? `${table}.${key.column}` : entity
       dropped.push({ entity_type: entity, id: Number(row[key.column]), field })
     }
-    if (isLost) lost.add(`${table} ${row.id}`)
-    else await insert(ctx, relations, { table, row: kept })
+    if (missing) {
+      lost.set(`${table} ${row.id}`, missing)
+      owed.addRow(missing, { table, row })
+      continue
+    }
+    for (const key of nulled) owed.addPointer(key.parent, pointerOf(relations, key, Number(row[key.column]), [row]))
+    await insert(ctx, relations, { table, row: kept })
   }
-  return dropped
 }

@@ -92,7 +92,7 @@ function planOne(
     code,
     name,
     probability: only ?? input.probability ?? row?.probability ?? 0,
-    sort_order: input.sort_order ?? row?.sort_order ?? index + 1,
+    sort_order: input.sort_order ?? index + 1,
   }
 }
 

@@ -512,6 +512,116 @@ describe('restoreQuote', () => {
   })
 })
 
+describe('a link between two deleted records', () => {
+  const letter = { reply: '<p>Hello</p>', reply_to: ['ada@example.com'], is_draft: true }
+
+  /** Each case makes two linked records, and returns their paths and the link that each shows. */
+  const cases: Record<string, () => Promise<[one: string, other: string, link: () => Promise<unknown>]>> = {
+    'a quote and its lead': async () => {
+      const lead = await make.lead()
+      const quote = await make.quote({ lead_id: lead.id })
+      const link = async () => [
+        (await shown(`/quotes/${quote.id}`)).leads.map(({ id }: Json) => id),
+        (await shown(`/leads/${lead.id}`)).quotes_count,
+      ]
+      return [`/leads/${lead.id}`, `/quotes/${quote.id}`, link]
+    },
+    'an e-mail and its lead': async () => {
+      const lead = await make.lead()
+      const mail = await posted('/emails', { ...letter, lead_id: lead.id })
+      const link = async () => (await shown(`/emails/${mail.id}`)).lead_id
+      return [`/leads/${lead.id}`, `/emails/${mail.id}?type=delete`, link]
+    },
+    'an activity and its product': async () => {
+      const product = await make.product()
+      const activity = await make.activity({ product_ids: [product.id] })
+      const link = async () => (await shown(`/activities/${activity.id}`)).product_ids
+      return [`/products/${product.id}`, `/activities/${activity.id}`, link]
+    },
+    'the line of a lead and its product': async () => {
+      const product = await make.product()
+      const lead = await make.lead({ products: [{ product_id: product.id }] })
+      const link = async () =>
+        (await shown(`/leads/${lead.id}`)).lead_products.map(({ product_id }: Json) => product_id)
+      return [`/products/${product.id}`, `/leads/${lead.id}`, link]
+    },
+    'the line of a quote and its product': async () => {
+      const product = await make.product()
+      const quote = await make.quote({ items: [{ product_id: product.id, quantity: 1 }] })
+      const link = async () => (await shown(`/quotes/${quote.id}`)).items.map(({ product_id }: Json) => product_id)
+      return [`/products/${product.id}`, `/quotes/${quote.id}`, link]
+    },
+    'an activity and a participant': async () => {
+      const person = await make.person()
+      const product = await make.product()
+      const activity = await make.activity({
+        product_ids: [product.id],
+        participants: { persons: [person.id], users: [] },
+      })
+      const link = async () =>
+        (await shown(`/activities/${activity.id}`)).participants.map(({ person }: Json) => person?.id)
+      return [`/contacts/persons/${person.id}`, `/activities/${activity.id}`, link]
+    },
+    'a person and the organization': async () => {
+      const organization = await make.organization()
+      const person = await make.person({ organization_id: organization.id })
+      const link = async () => (await shown(`/contacts/persons/${person.id}`)).organization_id
+      return [`/contacts/organizations/${organization.id}`, `/contacts/persons/${person.id}`, link]
+    },
+  }
+
+  it.each(Object.keys(cases))('comes back when both are restored, in any order: %s', async (name) => {
+    for (const deletesFirst of [0, 1])
+      for (const restoresFirst of [0, 1]) {
+        const [one, other, link] = (await cases[name]?.()) ?? []
+        const paths = [one, other] as [string, string]
+        const before = await link?.()
+        // Twice, because the second deletion archives what the first restore brought back.
+        for (const _round of [1, 2]) {
+          await drop(paths[deletesFirst] ?? '')
+          await drop(paths[1 - deletesFirst] ?? '')
+          for (const index of [restoresFirst, 1 - restoresFirst]) {
+            const { status, body, text } = await back((paths[index] ?? '').replace(/\?.*/, ''))
+            expect(status, text).toBe(200)
+            const listed = body.meta.dropped.map((each: Json) => JSON.stringify(each))
+            expect(new Set(listed).size).toBe(listed.length)
+          }
+          expect([name, deletesFirst, restoresFirst, await link?.()]).toEqual([
+            name,
+            deletesFirst,
+            restoresFirst,
+            before,
+          ])
+        }
+      }
+  })
+
+  it('comes back when a third record, deleted between them, is restored last', async () => {
+    const [product, lead] = [await make.product(), await make.lead()]
+    const activity = await make.activity({ lead_ids: [lead.id], product_ids: [product.id] })
+    const paths = [`/products/${product.id}`, `/leads/${lead.id}`]
+    await drop(paths[0] ?? '')
+    await drop(paths[1] ?? '')
+    expect((await server.admin.get(`/activities/${activity.id}`)).status).toBe(404)
+    const { body } = await back(paths[0] ?? '')
+    expect(body.meta.dropped).toEqual([{ entity_type: 'activities', id: activity.id, field: 'activities' }])
+    await back(paths[1] ?? '')
+    expect(await shown(`/activities/${activity.id}`)).toMatchObject({ lead_ids: [lead.id], product_ids: [product.id] })
+  })
+
+  it('stays as it was changed between the restores', async () => {
+    const [gone, other] = [await make.organization(), await make.organization()]
+    const person = await make.person({ organization_id: gone.id })
+    await drop(`/contacts/persons/${person.id}`)
+    await drop(`/contacts/organizations/${gone.id}`)
+    await back(`/contacts/persons/${person.id}`)
+    const changed = await server.admin.put(`/contacts/persons/${person.id}`, { organization_id: other.id })
+    expect(changed.status, changed.text).toBe(200)
+    await back(`/contacts/organizations/${gone.id}`)
+    expect((await shown(`/contacts/persons/${person.id}`)).organization_id).toBe(other.id)
+  })
+})
+
 describe('the files of a deleted record', () => {
   const upload = async (text: string): Promise<number> => {
     const { body, headers } = await form({ file: file('a.txt', text) })
