@@ -2,12 +2,14 @@
 // row of the table commit_order. A process that stands still meanwhile would stop the commits of
 // all processes, so the server ends its transaction after a short pause.
 import { setTimeout as sleep } from 'node:timers/promises'
+import { lockTimeoutMs, type Pools } from './connection.ts'
 
 /**
- * The longest pause between two statements of a transaction. Then the server ends it. A transaction
- * with `isLong` may pause longer, until it enters the order.
+ * The longest pause between two statements of a transaction. Then the server ends it. A process
+ * that stands still can hold the others up twice: with a transaction in the order, and then with
+ * one that runs alone. Twice this pause stays below three seconds.
  */
-export const maxPauseInTransactionMs = 2_000
+export const maxPauseInTransactionMs = 1_100
 
 export const enterCommitOrder = `select
   set_config('idle_in_transaction_session_timeout', '${maxPauseInTransactionMs}', true)
@@ -19,28 +21,41 @@ export const enterCommitOrder = `select
  */
 const maxTurnMs = 1_000
 
-/** Gives the transactions of a process their turn to enter the order. */
-export interface CommitOrder {
+/** Gives the transactions of a process their turns. */
+export interface Turns {
   /** Waits for a turn. The returned function ends the turn; repeated calls do nothing. */
-  turn(): Promise<() => void>
+  take(): Promise<() => void>
 }
 
+export interface CommitOrder {
+  /** For the row of commit_order. */
+  entering: Turns
+  /** For transactions that run alone. They hold no lock while they wait, so none deadlocks. */
+  alone: Turns
+}
+
+const orders = new WeakMap<Pools, CommitOrder>()
+
 /**
- * At most one transaction of the process waits on the server. Otherwise a process that stands still
- * would get the lock again for each waiting transaction, and each would have to time out.
+ * Returns the turns of the transactions of these pools. At most one of them waits on the server for
+ * each lock. Otherwise a process that stands still would get the lock again for each waiting
+ * transaction, and each would have to time out.
  */
-export function createCommitOrder(): CommitOrder {
+export function commitOrderOf(pools: Pools): CommitOrder {
+  const known = orders.get(pools) ?? { entering: createTurns(maxTurnMs), alone: createTurns(lockTimeoutMs) }
+  orders.set(pools, known)
+  return known
+}
+
+function createTurns(maxMs: number): Turns {
   let last: Promise<void> = Promise.resolve()
   return {
-    async turn() {
+    async take() {
       const before = last
       const { promise, resolve } = withResolvers()
       last = before.then(() => promise)
       const timer = new AbortController()
-      await Promise.race([
-        before,
-        sleep(maxTurnMs, undefined, { ref: false, signal: timer.signal }).catch(() => undefined),
-      ])
+      await Promise.race([before, sleep(maxMs, undefined, { ref: false, signal: timer.signal }).catch(() => undefined)])
       timer.abort()
       return resolve
     },

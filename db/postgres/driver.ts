@@ -19,7 +19,7 @@ import {
 import type { QueryResult as PgResult, PoolClient } from 'pg'
 import { DirectExecutor, type EngineParts, type Execute } from '../direct-executor.ts'
 import { PostgresCompiler } from '../long-lists.ts'
-import { type CommitOrder, createCommitOrder, enterCommitOrder, maxPauseInTransactionMs } from './commit-order.ts'
+import { commitOrderOf, enterCommitOrder, maxPauseInTransactionMs } from './commit-order.ts'
 import { lockTimeoutMs, type Pools, roleQuery, statementName, statementTimeoutMs } from './connection.ts'
 import {
   asLost,
@@ -120,14 +120,6 @@ export interface WriteEvents {
   beforeCommit?: (attempt: number) => void
 }
 
-const commitOrders = new WeakMap<Pools, CommitOrder>()
-
-function commitOrderOf(pools: Pools): CommitOrder {
-  const known = commitOrders.get(pools) ?? createCommitOrder()
-  commitOrders.set(pools, known)
-  return known
-}
-
 /** A transaction on one connection. */
 export class PostgresTransaction {
   readonly #pools: Pools
@@ -138,8 +130,9 @@ export class PostgresTransaction {
   /** The error after which the connection cannot be used again. */
   #brokenBy: unknown
   #isEnded = false
-  /** Ends the turn of this transaction in the order of commits. */
-  #endTurn: (() => void) | undefined
+  #isInOrder = false
+  /** End the turns of this transaction. */
+  readonly #endTurns: (() => void)[] = []
 
   private constructor(pools: Pools, client: PoolClient, beforeCommit: (() => void) | undefined) {
     this.#pools = pools
@@ -163,6 +156,7 @@ export class PostgresTransaction {
   }
 
   async #begin(mode: 'exclusive' | 'row share'): Promise<void> {
+    if (mode === 'exclusive') this.#endTurns.push(await commitOrderOf(this.#pools).alone.take())
     const begin = 'begin isolation level serializable read write'
     // A retry waits for all writers that run, so a process that stands still must not hold up any.
     const limits = `set local statement_timeout = ${statementTimeoutMs}; set local lock_timeout = ${lockTimeoutMs}; set local idle_in_transaction_session_timeout = ${maxPauseInTransactionMs}`
@@ -178,7 +172,10 @@ export class PostgresTransaction {
   }
 
   async run<R>(query: SqlQuery): Promise<QueryResult<R>> {
-    if (query.sql === enterCommitOrder) this.#endTurn ??= await commitOrderOf(this.#pools).turn()
+    if (query.sql === enterCommitOrder && !this.#isInOrder) {
+      this.#isInOrder = true
+      this.#endTurns.push(await commitOrderOf(this.#pools).entering.take())
+    }
     try {
       return await run<R>(this.#client, query)
     } catch (error) {
@@ -227,7 +224,7 @@ export class PostgresTransaction {
   #release(): void {
     if (this.#isEnded) return
     this.#isEnded = true
-    this.#endTurn?.()
+    for (const endTurn of this.#endTurns) endTurn()
     this.#pools.release(this.#client, this.#brokenBy)
   }
 }

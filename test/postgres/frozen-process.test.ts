@@ -8,14 +8,15 @@ import { sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Store } from '../../db/store.ts'
 import { issueToken } from '../../src/kernel/auth/tokens.ts'
+import { isFull } from '../faults/serving.ts'
 import { accordServing, type Serving } from '../support/accord.ts'
 import { seededImage, start } from '../support/app.ts'
 import { openImage } from '../support/engine.ts'
 import { type PgBouncer, startPgBouncer } from '../support/pgbouncer.ts'
 import { needing } from '../support/programs.ts'
 
-/** Twice the time that the server allows, for a busy machine. The usual gap is below 2.5 s. */
-const longestGapMs = 5_000
+/** The time that the server allows, with room for a busy machine. The usual gap is below 3 s. */
+const longestGapMs = 4_500
 const frozenMs = 9_000
 
 let folder: string
@@ -119,6 +120,7 @@ async function freezeOne(url: string, more: Record<string, string> = {}): Promis
   isOver = true
   const [, { longestGapMs: gap, statuses }] = await writing
   expect(statuses.filter((status) => status !== 201 && status !== 503)).toEqual([])
+  if (isFull) console.log(`a process stands still: the longest gap of the other is ${Math.round(gap)} ms`)
   expect(gap).toBeLessThan(longestGapMs)
 }
 
