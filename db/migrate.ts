@@ -78,6 +78,7 @@ export const migrations: readonly Migration[] = [
   step('0053_sending_state', () => import('./migrations/0053_sending_state.ts')),
   step('0054_stored_references', () => import('./migrations/0054_stored_references.ts')),
   step('0055_line_quantities', () => import('./migrations/0055_line_quantities.ts')),
+  step('0056_archives_without_events', () => import('./migrations/0056_archives_without_events.ts')),
 ]
 
 /**

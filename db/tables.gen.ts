@@ -39,6 +39,8 @@ export interface ArchivesTable {
   event_id: number
   entity_type: string
   entity_id: number
+  owner_id: number | null
+  before: string | null
   rows: string
   pointers: Generated<string>
   companions: Generated<string>

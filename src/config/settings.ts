@@ -113,7 +113,8 @@ const storage = {
     name: 'ACCORD_EVENTS_RETENTION_DAYS',
     default: '400',
     unit: 'days',
-    meaning: 'How long the event log is kept; record histories and the change feed reach back as far.',
+    meaning:
+      'How long the event log is kept; record histories and the change feed reach back as far. Deleted records can be restored for 30 days regardless.',
     parse: parsers.integerBetween(1, 36500),
   },
 } satisfies SettingGroup

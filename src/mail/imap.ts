@@ -36,9 +36,6 @@ export interface PolledMessage {
 }
 
 export interface PollOptions {
-  now: Date
-  /** The number of days to search back. The server counts days in its own time zone. */
-  days?: number
   signal?: AbortSignal
   /**
    * The timeout of each command in milliseconds. Fetching a message has ten times this timeout. The
@@ -105,23 +102,35 @@ function leaves(listed: readonly ListResponse[]): ListResponse[] {
 }
 
 /**
- * Calls `take` with every message of the last `days` days, folder by folder, oldest first. Skips
- * messages up to the UID that `known` returns for a folder. A server that renumbers a folder
- * changes its UIDVALIDITY; `known` gets this value and can return 0 to read the folder again. When
- * `take` throws, the message counts as failed and the poll continues. StopPolling ends the poll
- * without an error. Throws MailboxFailed, with the progress of the folders, when the server
- * refuses, hangs or disconnects, and when `signal` aborts.
+ * Where a poll of a folder begins: after the message `uid`, or with the messages since a time. The
+ * server counts days in its own time zone.
+ */
+export type PollStart = { uid: number } | { since: Date }
+
+/** The number of days that the first poll of a mailbox reaches back. */
+const firstPollDays = 10
+
+/** Returns the start of the first poll. */
+export const firstPollStart = (now: Date): { since: Date } => ({
+  since: new Date(now.getTime() - firstPollDays * 86_400_000),
+})
+
+/**
+ * Calls `take` with the messages of every folder, oldest first. `startOf` returns the start for a
+ * folder. A server that renumbers a folder changes its UIDVALIDITY; `startOf` gets this value and
+ * can return a time to read the folder again. When `take` throws, the message counts as failed and
+ * the poll continues. StopPolling ends the poll without an error. Throws MailboxFailed, with the
+ * progress of the folders, when the server refuses, hangs or disconnects, and when `signal` aborts.
  */
 export async function pollMailbox(
   settings: MailboxSettings,
-  known: (path: string, uidValidity: number) => Promise<number>,
+  startOf: (path: string, uidValidity: number) => Promise<PollStart>,
   take: (message: PolledMessage) => Promise<void>,
-  { now, days = 10, signal, timeoutMs = 30_000 }: PollOptions,
+  { signal, timeoutMs = 30_000 }: PollOptions = {},
 ): Promise<MailboxPollResult> {
   const client = await connection(settings, timeoutMs)
   const watched = createStepTimer(timeoutMs, signal, () => client.close())
   const result: MailboxPollResult = { folders: [], taken: 0, failed: [], isStopped: false }
-  const since = new Date(now.getTime() - days * 86_400_000)
   const secrets = [settings.password, settings.username]
 
   async function pollFolder(entry: ListResponse): Promise<void> {
@@ -137,15 +146,18 @@ export async function pollMailbox(
 
   async function pollSelected(entry: ListResponse): Promise<void> {
     const { path } = entry
-    const uidValidity = Number(client.mailbox ? client.mailbox.uidValidity : 0)
-    const last = await known(path, uidValidity)
+    const { uidValidity, uidNext } = client.mailbox || { uidValidity: 0, uidNext: 1 }
+    const start = await startOf(path, Number(uidValidity))
+    const last = 'uid' in start ? start.uid : 0
     const folder = folderOf(path, entry.specialUse, entry.delimiter || '/')
-    const polled: PolledFolder = { path, folder, uidValidity, through: last }
-    result.folders.push(polled)
+    const polled: PolledFolder = { path, folder, uidValidity: Number(uidValidity), through: last }
     // In IMAP, a range that begins after the last message returns the last message, so the result
     // is filtered.
-    const found = (await watched(client.search({ since, uid: `${last + 1}:*` }, { uid: true }))) || []
+    const found = (await watched(client.search({ ...start, uid: `${last + 1}:*` }, { uid: true }))) || []
     const uids = found.filter((uid) => uid > last).sort((one, other) => one - other)
+    // The next poll does not read the messages that are older than `since`.
+    if ('since' in start) polled.through = Math.max(uids[0] ?? uidNext, 1) - 1
+    result.folders.push(polled)
     let isGapless = true
     for (const uid of uids) {
       const isDone = await pollMessage(polled, uid)
@@ -153,6 +165,7 @@ export async function pollMailbox(
       if (isGapless) polled.through = uid
       if (result.isStopped) return
     }
+    if (isGapless) polled.through = Math.max(polled.through, uidNext - 1)
   }
 
   /**

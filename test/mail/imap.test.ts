@@ -2,7 +2,7 @@
 // the server, and polling always ends.
 import { inspect } from 'node:util'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { folderOf, type PolledMessage, pollMailbox, StopPolling } from '../../src/mail/imap.ts'
+import { firstPollStart, folderOf, type PolledMessage, pollMailbox, StopPolling } from '../../src/mail/imap.ts'
 import { type ImapServer, startImap } from '../support/imap.ts'
 import { until } from '../support/until.ts'
 import { lines } from './given.ts'
@@ -41,12 +41,15 @@ function poller() {
       const { take, ...rest } = options
       const result = await pollMailbox(
         settings(),
-        async (path, validity) => seen.get(`${path}/${validity}`) ?? 0,
+        async (path, validity) => {
+          const uid = seen.get(`${path}/${validity}`)
+          return uid === undefined ? firstPollStart(now) : { uid }
+        },
         async (message) => {
           take?.(message)
           taken.push(message)
         },
-        { now, timeoutMs: 20_000, ...rest },
+        { timeoutMs: 20_000, ...rest },
       )
       for (const { path, uidValidity, through } of result.folders) seen.set(`${path}/${uidValidity}`, through)
       return result
@@ -85,6 +88,17 @@ describe('pollMailbox', () => {
     expect(taken[0]).toMatchObject({ folder: 'inbox', path: 'INBOX', uidValidity: 1000, uid: 2, flags: ['\\Flagged'] })
     expect(taken[0]?.bytes.equals(mail('one'))).toBe(true)
     expect(result).toMatchObject({ taken: 2, failed: [], isStopped: false })
+  })
+
+  it('takes every later message, however old it is, and still not what the first poll left', async () => {
+    const { poll, subjects } = poller()
+    imap.addFolder('Empty')
+    imap.deliver('INBOX', mail('old'), { date: new Date('2026-02-10T09:00:00Z') })
+    await poll()
+    imap.deliver('INBOX', mail('one'), { date: new Date('2026-02-11T09:00:00Z') })
+    imap.deliver('Empty', mail('two'), { date: new Date('2026-02-11T09:00:00Z') })
+    await poll()
+    expect(subjects()).toEqual(['one', 'two'])
   })
 
   it('changes nothing there, not even what is read', async () => {
@@ -225,9 +239,9 @@ describe('pollMailbox', () => {
   it.each(['ssl', 'tls'] as const)('says nothing in the open when it is to be protected by %s', async (encryption) => {
     const polled = pollMailbox(
       { ...settings(), encryption },
-      async () => 0,
+      async () => ({ uid: 0 }),
       async () => {},
-      { now, timeoutMs: 2000 },
+      { timeoutMs: 2000 },
     )
     await expect(polled).rejects.toMatchObject({ name: 'MailboxFailed' })
     expect(imap.commands.filter((command) => /LOGIN|AUTHENTICATE/.test(command))).toEqual([])

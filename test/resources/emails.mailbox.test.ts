@@ -75,6 +75,25 @@ describe('a mailbox', () => {
     expect([await poll(), await mails()]).toEqual([[], [mail]])
   })
 
+  it('loses nothing that came while it could not be read for longer than ten days', async () => {
+    imap.addFolder('Later')
+    imap.deliver('INBOX', letter({ id: 'before@x' }), { date: new Date('2026-01-01T09:00:00Z') })
+    expect(await poll()).toEqual([])
+    imap.behave('refuse')
+    await poll()
+    const came = server.clock.now()
+    server.clock.advanceMs(25 * 86_400_000)
+    await poll()
+    imap.behave('accept')
+    imap.addFolder('New')
+    for (const [index, path] of ['INBOX', 'Later', 'New'].entries())
+      imap.deliver(path, letter({ id: `${index}@x` }), { date: came })
+    // A restored mail server often has other UIDs.
+    imap.renumber('Later')
+    await poll()
+    expect((await mails()).map(({ message_id }) => message_id)).toEqual(['0@x', '1@x', '2@x'])
+  })
+
   it('tries again what a listener only failed at, and loses nothing', async () => {
     imap.deliver('INBOX', letter({ id: '1@x' }))
     failing = true

@@ -2,7 +2,6 @@
 // mailbox that is polled.
 import type { Config } from '../../config/config.ts'
 import { presentSecret } from '../../installation/data-folder.ts'
-import { systemClock } from '../../kernel/runtime/clock.ts'
 import { createMailer } from '../../mail/outbound.ts'
 import type { CheckResult } from './check-result.ts'
 
@@ -43,9 +42,9 @@ export async function checkMailbox(config: Config): Promise<CheckResult> {
   try {
     await pollMailbox(
       settings,
-      async () => lastUid,
+      async () => ({ uid: lastUid }),
       () => Promise.resolve(),
-      { now: systemClock.now(), timeoutMs: 5000 },
+      { timeoutMs: 5000 },
     )
     return null
   } catch (cause) {

@@ -4,6 +4,7 @@
 import { sql } from 'kysely'
 import type { ForeignKey, Relations } from '../../../db/dialect.ts'
 import { type Context, now } from '../context.ts'
+import type { Records } from '../query/event-visibility.ts'
 import { daysMs, stamp } from '../runtime/clock.ts'
 
 /** The number of days during which a deleted record can be restored (DOMAIN 25.2). */
@@ -174,9 +175,16 @@ export async function archiveThenDelete(
   const { eventId } = await remove()
   if (eventId === null) return
   const cascaded = ctx.unit?.archived.slice(before) ?? []
+  // The archive outlives its event when the log is kept for a shorter time.
+  const event = await ctx.db
+    .selectFrom('events')
+    .select(['before', 'owner_id'])
+    .where('id', '=', eventId)
+    .executeTakeFirstOrThrow()
   await ctx.db
     .insertInto('archives')
     .values({
+      ...event,
       event_id: eventId,
       entity_type: entity,
       entity_id: id,
@@ -190,6 +198,7 @@ export async function archiveThenDelete(
 }
 
 export interface Archived extends Archive {
+  id: number
   event: number
   /** The API representation of the record before the deletion. */
   snapshot: Record<string, unknown>
@@ -203,6 +212,17 @@ const lastOf = ({ db, time }: Context, entity: string, id: number) =>
     .where('archives.created_at', '>=', stamp(new Date(time.getTime() - daysMs(restoreDays))))
     .orderBy('archives.id', 'desc')
     .limit(1)
+
+/** Returns whether the caller could see the record of the archive when it was deleted. */
+export async function wasArchiveSeen(ctx: Context, records: Records, archiveId: number): Promise<boolean> {
+  const seen = await ctx.db
+    .selectFrom('archives as known')
+    .select('known.id')
+    .where('known.id', '=', archiveId)
+    .where(records.wasInSight(ctx))
+    .executeTakeFirst()
+  return seen !== undefined
+}
 
 /** Changes the archive of a record's last deletion, unless that has expired. */
 export async function amendArchive(
@@ -224,17 +244,15 @@ export async function amendArchive(
  * is older than `restoreDays`.
  */
 export async function lastArchive(ctx: Context, entity: string, id: number): Promise<Archived | undefined> {
-  const found = await lastOf(ctx, entity, id)
-    .innerJoin('events', 'events.id', 'archives.event_id')
-    .select(['archives.rows', 'archives.pointers', 'archives.companions'])
-    .select(['events.id as event', 'events.before'])
-    .executeTakeFirst()
+  const columns = ['id', 'event_id', 'before', 'rows', 'pointers', 'companions'] as const
+  const found = await lastOf(ctx, entity, id).select(columns).executeTakeFirst()
   if (!found) return undefined
   return {
+    id: found.id,
     rows: JSON.parse(found.rows) as ArchivedRow[],
     pointers: JSON.parse(found.pointers) as Pointer[],
     companions: JSON.parse(found.companions) as Archive['companions'],
-    event: found.event,
+    event: found.event_id,
     snapshot: JSON.parse(found.before ?? '{}') as Archived['snapshot'],
   }
 }

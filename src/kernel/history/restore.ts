@@ -7,7 +7,6 @@ import type { ForeignKey, Relations } from '../../../db/dialect.ts'
 import type { EventBase } from '../../contract/types.ts'
 import { type Context, now } from '../context.ts'
 import { Problem, ValidationErrors } from '../errors.ts'
-import { wasSeen } from '../query/event-visibility.ts'
 import { withoutVisibility } from '../query/visibility.ts'
 import type { Resource } from '../resource/definition.ts'
 import { capital } from '../values/format.ts'
@@ -23,6 +22,7 @@ import {
   type Row,
   relationsOf,
   restoreDays,
+  wasArchiveSeen,
 } from './archive.ts'
 import { bumpReferrers, relink } from './backreferences.ts'
 import { createOwedReferences, type OwedReferences } from './owed-references.ts'
@@ -80,7 +80,7 @@ export async function restore<Reply>(ctx: Context, about: About<Reply>): Promise
       throw new Problem('state_conflict', `The ${noun} ${id} exists; only what was deleted can be restored.`)
     }
     const kept = await lastArchive(ctx, entity, id)
-    if (!kept || !(await wasSeen(ctx, entity, resource.sight.records, id)))
+    if (!kept || !(await wasArchiveSeen(ctx, resource.sight.records, kept.id)))
       throw new Problem('not_found', `No ${noun} with id ${id} was deleted in the last ${restoreDays} days.`)
     const { version } = kept.rows[0]?.row ?? {}
     if (typeof version === 'number') checkIfMatch(ctx, version)

@@ -46,7 +46,8 @@ export interface Records {
   seen?: (ctx: Context, ids: readonly number[]) => Promise<ReadonlySet<number>>
   /**
    * Returns the SQL condition under which the caller could see a record when it was deleted. The
-   * condition refers to the deletion event by the alias `known`.
+   * condition refers to the deletion event by the alias `known`. A record that can be restored uses
+   * only `owner_id` and `before`, which its archive has too.
    */
   wasInSight(ctx: Context): RawBuilder<SqlBool>
 }

@@ -59,7 +59,8 @@ const fieldOf = ({ code }: Attribute): { field: string } => ({ field: `custom_at
 
 /**
  * Returns the ids of attributes that were recreated or got another lookup type after the record was
- * deleted. Their stored values have lost their meaning.
+ * deleted. Their stored values have lost their meaning. Where the event log no longer reaches back
+ * to the deletion, any change of a lookup counts as another lookup type.
  */
 async function changedSince(
   { db }: Context,
@@ -67,18 +68,34 @@ async function changedSince(
   attributeIds: readonly number[],
 ): Promise<ReadonlySet<number>> {
   if (attributeIds.length === 0) return new Set()
+  const deletion = await db
+    .selectFrom('archives')
+    .select(['event_id', 'created_at'])
+    .where('entity_type', '=', entity)
+    .where('entity_id', '=', id)
+    .orderBy('id', 'desc')
+    .executeTakeFirstOrThrow()
+  const oldest = await db.selectFrom('events').select('id').orderBy('id').limit(1).executeTakeFirst()
+  if (oldest === undefined || oldest.id > deletion.event_id) {
+    const rows = await db
+      .selectFrom('attributes')
+      .select('id')
+      .where('id', 'in', attributeIds)
+      .where((eb) =>
+        eb.or([
+          eb('created_at', '>', deletion.created_at),
+          eb.and([eb('lookup_type', 'is not', null), eb('updated_at', '>', deletion.created_at)]),
+        ]),
+      )
+      .execute()
+    return new Set(rows.map((row) => row.id))
+  }
   const changes = await db
     .selectFrom('events')
     .select(['entity_id', 'name', 'changed'])
     .where('entity_type', '=', 'attributes')
     .where('entity_id', 'in', attributeIds)
-    .where('id', '>', (eb) =>
-      eb
-        .selectFrom('archives')
-        .select((eb) => eb.fn.max('event_id').as('event'))
-        .where('entity_type', '=', entity)
-        .where('archives.entity_id', '=', id),
-    )
+    .where('id', '>', deletion.event_id)
     .execute()
   const isOther = ({ name, changed }: { name: string; changed: string }): boolean =>
     name.endsWith('.create.after') || (JSON.parse(changed) as string[]).includes('lookup_type')

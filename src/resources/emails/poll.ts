@@ -1,8 +1,10 @@
 // Polls all folders of a mailbox (DOMAIN 14.4) from the last stored position. After a crash, some
 // e-mails are fetched again and recognized as duplicates by their Message-ID.
+import type { Selectable } from 'kysely'
+import type { DB } from '../../../db/tables.gen.ts'
 import { type Context, now, systemContext } from '../../kernel/context.ts'
 import { isVeto } from '../../kernel/write/write.ts'
-import { MailboxFailed, type PolledMessage, pollMailbox } from '../../mail/imap.ts'
+import { firstPollStart, MailboxFailed, type PolledMessage, type PollStart, pollMailbox } from '../../mail/imap.ts'
 import { parseMail, type ReceivedMail, UnreadableMail, unreadableMail } from '../../mail/parse/parse.ts'
 import { configuredMailbox } from '../configuration/mailbox.ts'
 import { receiveMail } from './receive.ts'
@@ -34,6 +36,7 @@ export async function pollEmails(ctx: Context, signal: AbortSignal): Promise<Pol
     return { ...result, failure: settings }
   }
   const account = `${settings.username}@${settings.host}:${settings.port}`
+  const positions = await loadPositions(ctx, account)
   const behind = new Set<string>()
   async function take(message: PolledMessage): Promise<void> {
     const { path, uid, uidValidity } = message
@@ -49,10 +52,12 @@ export async function pollEmails(ctx: Context, signal: AbortSignal): Promise<Pol
     if (!behind.has(path)) await storePosition(ctx, account, { path, uidValidity, through: uid })
   }
   try {
-    const polled = await pollMailbox(settings, (path, validity) => readPosition(ctx, account, path, validity), take, {
-      now: ctx.time,
-      signal,
-    })
+    const polled = await pollMailbox(
+      settings,
+      async (path, validity) => startOf(ctx, positions, path, validity),
+      take,
+      { signal },
+    )
     for (const folder of polled.folders) await storePosition(ctx, account, folder)
     result.failed = polled.failed.length
   } catch (error) {
@@ -102,15 +107,25 @@ async function mailOf({ path, bytes, sizeBytes, isWhole }: PolledMessage): Promi
   )
 }
 
-/** Returns the last read UID of a folder, or 0 when the server has renumbered the folder. */
-async function readPosition({ db }: Context, account: string, path: string, uidValidity: number): Promise<number> {
-  const row = await db
+type Position = Pick<Selectable<DB['mailboxes']>, 'path' | 'uid_validity' | 'last_uid' | 'updated_at'>
+
+const loadPositions = ({ db }: Context, account: string): Promise<Position[]> =>
+  db
     .selectFrom('mailboxes')
-    .select(['uid_validity', 'last_uid'])
+    .select(['path', 'uid_validity', 'last_uid', 'updated_at'])
     .where('account', '=', account)
-    .where('path', '=', path)
-    .executeTakeFirst()
-  return row?.uid_validity === String(uidValidity) ? row.last_uid : 0
+    .execute()
+
+/**
+ * Returns the start of the poll of a folder. A new folder, or one that the server has renumbered,
+ * is read from the last poll, because the mailbox may have been unreachable since then.
+ */
+function startOf(ctx: Context, positions: readonly Position[], path: string, uidValidity: number): PollStart {
+  const known = positions.find((position) => position.path === path)
+  if (known?.uid_validity === String(uidValidity)) return { uid: known.last_uid }
+  const first = firstPollStart(ctx.time)
+  const times = (known ? [known] : positions).map(({ updated_at }) => new Date(updated_at).getTime())
+  return times.length === 0 ? first : { since: new Date(Math.min(first.since.getTime(), Math.max(...times))) }
 }
 
 async function storePosition(

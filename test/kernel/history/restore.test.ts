@@ -5,6 +5,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { systemContext } from '../../../src/kernel/context.ts'
 import { Veto } from '../../../src/kernel/write/events.ts'
 import { cleanFiles } from '../../../src/resources/files/clean-up.ts'
+import { prune } from '../../../src/resources/system/housekeeping.ts'
 import { start, startServer, type TestServer } from '../../support/app.ts'
 import { file, form } from '../../support/form.ts'
 import { given } from '../../support/given.ts'
@@ -311,6 +312,33 @@ describe('restoreLead', () => {
     const { body } = await back(`/leads/${id}`)
     expect(body.data).toMatchObject({ lead_pipeline_id: pipeline.id, stage: { code: 'new' }, status: 1 })
     expect(body.meta.dropped).toEqual([{ entity_type: 'stages', id: odd, field: 'lead_pipeline_stage_id' }])
+  })
+
+  it('is possible for 30 days when events are kept for fewer', async () => {
+    const { admin, app, store } = server
+    const bob = await addUser(server, 'Bob', { view: 'individual' })
+    const [one, other] = [await make.lead({ user_id: bob.id }), await make.lead()]
+    const attribute = (body: Json) =>
+      admin.post('/settings/attributes', { entity_type: 'leads', type: 'text', ...body })
+    await attribute({ code: 'kept', name: 'Kept' })
+    const again = (await attribute({ code: 'again', name: 'Again' })).body.data
+    await admin.put(`/leads/${one.id}`, { custom_attributes: { kept: 'yes', again: 'no' } })
+    await drop(`/leads/${one.id}`)
+    await drop(`/leads/${other.id}`)
+    server.clock.advanceMs(1000)
+    await drop(`/settings/attributes/${again.id}`)
+    expect((await attribute({ code: 'again', name: 'Again' })).status).toBe(201)
+    const days = app.services.config.eventsRetentionDays
+    Object.assign(app.services.config, { eventsRetentionDays: 1 })
+    server.clock.advanceMs(29 * 24 * 3_600_000)
+    const run = { id: 1, attempt: 1, isLast: false, signal: new AbortController().signal, holdsLease: async () => true }
+    await prune.run(systemContext(app.services, 'cli'), { due: '' }, run)
+    Object.assign(app.services.config, { eventsRetentionDays: days })
+    expect(await store.db.selectFrom('events').select('id').execute()).toEqual([])
+    expect((await bob.post(`/leads/${other.id}/restore`)).status).toBe(404)
+    const { status, body, text } = await bob.post(`/leads/${one.id}/restore`)
+    expect(status, text).toBe(200)
+    expect(body.data.custom_attributes).toEqual({ kept: 'yes', again: null })
   })
 
   it('answers 404 for what never was, and after 30 days', async () => {
