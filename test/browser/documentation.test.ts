@@ -11,6 +11,7 @@ import type { Browser, Locator, Page, Response } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
 import { problemCodes } from '../../src/contract/output/problem-codes.ts'
 import { guides } from '../../src/http/docs/guides.ts'
+import { attributes } from '../properties/attribute-values.ts'
 import { adminPassword, contract } from '../support/app.ts'
 import { type Listening, listeningServer } from '../support/listening.ts'
 import { needing } from '../support/programs.ts'
@@ -221,6 +222,31 @@ describe('the search', { timeout: patienceMs }, () => {
     await page.keyboard.press('Enter')
     await blockOf('Sources', 'listSources').locator('.errors').waitFor()
     expect(watched.complaints).toEqual([])
+  })
+})
+
+describe('"Try it out" on a list', { timeout: patienceMs }, () => {
+  it('sends only what was typed, also with attributes of all types', async () => {
+    const authorization = `Bearer ${await tokenOf()}`
+    for (const [type, more] of attributes) {
+      const body = { code: `t_${type}`, name: `A ${type}`, type, entity_type: 'leads', ...more }
+      const { status } = await fetch(`${server.url}/api/admin/settings/attributes`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', accept: 'application/json', authorization },
+        body: JSON.stringify(body),
+      })
+      expect(status).toBe(201)
+    }
+    const block = await openOperation('Leads', 'listLeads')
+    await signIn('token')
+    let sent = page.waitForRequest(/\/api\/admin\/leads/)
+    expect(await tryOut(block)).toContain('200')
+    expect(new URL((await sent).url()).search).toBe('')
+    await block.locator('tr.field button', { hasText: 'custom_attributes' }).click()
+    await block.locator('tr[data-param-name="custom_attributes[t_text]"] input').fill('a b')
+    sent = page.waitForRequest(/\/api\/admin\/leads\?/)
+    await block.locator('.btn.execute').click()
+    expect([...new URL((await sent).url()).searchParams]).toEqual([['custom_attributes[t_text]', 'a b']])
   })
 })
 

@@ -1,10 +1,12 @@
 // The documents that the reference page loads: they are valid OpenAPI 3.0, contain every operation
 // once, and their examples are valid in the contract.
-import { describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { outlineOf, tagDocument } from '../../src/http/docs/page-document.ts'
 import { downLevel } from '../../src/http/docs/page-schema.ts'
 import type { ServedDocument } from '../../src/http/docs/served-document.ts'
 import { schemaFindings } from '../contract/send.ts'
+import { attributes } from '../properties/attribute-values.ts'
+import { startServer, type TestServer } from '../support/app.ts'
 import { contract } from '../support/contract.ts'
 import { facts } from '../support/schema.ts'
 
@@ -16,6 +18,16 @@ const documents = outline.map((tag) => tagDocument(source, tag) as Json)
 const operations = documents.flatMap(({ paths }) =>
   Object.values(paths as Json).flatMap((item) => Object.values(item as Json)),
 )
+
+/** The list of each entity with custom attributes: the slug of its tag, and its operationId. */
+const lists: Record<string, [tag: string, operationId: string]> = {
+  leads: ['leads', 'listLeads'],
+  persons: ['persons', 'listPersons'],
+  organizations: ['organizations', 'listOrganizations'],
+  products: ['products', 'listProducts'],
+  quotes: ['quotes', 'listQuotes'],
+  warehouses: ['warehouses', 'listWarehouses'],
+}
 
 /** Calls `look` for a value and all nested objects, except those in examples. */
 function walk(value: unknown, look: (object: Json) => void): void {
@@ -69,11 +81,49 @@ describe('the documents of the tags', () => {
         operationId,
       ).toBe(true)
       expect(errors.length, operationId).toBeGreaterThan(0)
-      for (const { schema } of parameters) expect([schema.default, schema.example]).toEqual([undefined, undefined])
+      for (const { name, schema } of parameters)
+        expect([name, schema.default, schema.example, schema.type === 'object']).toEqual([
+          name,
+          undefined,
+          undefined,
+          false,
+        ])
     }
     const create = operations.find(({ operationId }) => operationId === 'createLead')
     expect(create['x-errors'].find(({ status }: Json) => status === '409').codes).toContain('unique_violation')
     expect(create['x-related'].map(({ id }: Json) => id)).toEqual(['listLeads', 'getLead', 'updateLead', 'deleteLead'])
+  })
+})
+
+describe('the documents of an installation with attributes of all types', () => {
+  let server: TestServer
+  beforeAll(async () => {
+    server = await startServer()
+  })
+  afterAll(() => server.close())
+
+  it('have one text parameter for each attribute that a list can filter by', async () => {
+    for (const entity of Object.keys(lists))
+      for (const [type, more] of attributes)
+        await server.admin.post('/settings/attributes', {
+          ...{ code: `a_${type}`, name: `An ${type}`, type, entity_type: entity },
+          ...more,
+        })
+    for (const [entity, [tag, operationId]] of Object.entries(lists)) {
+      const { body, text } = await server.admin.get(`/documentation/tags/${tag}.json`)
+      const listed = Object.values(body.paths as Json)
+        .flatMap((item) => Object.values(item as Json))
+        .find((each) => each.operationId === operationId)
+      const own = listed.parameters.filter(({ name }: Json) => name.startsWith('custom_attributes'))
+      expect(own.length, `${entity} ${text.slice(0, 200)}`).toBeGreaterThan(10)
+      for (const { name, schema, 'x-field': field, description } of own) {
+        expect([name, schema]).toEqual([
+          expect.stringMatching(/^custom_attributes\[a_\w+\]$/),
+          { type: 'string', maxLength: 2000 },
+        ])
+        expect([field, description]).toEqual(['custom_attributes', expect.stringContaining('An ')])
+      }
+    }
   })
 })
 

@@ -43,7 +43,22 @@ const commonHeaders = new Set(['X-Request-Id', 'RateLimit', 'RateLimit-Policy'])
 const isSuccess = (status: string): boolean => status.startsWith('2')
 
 const parametersOf = ({ parameters = [] }: ServedOperation, contract: ServedDocument): ServedParameter[] =>
-  parameters.map((each) => resolveServed(contract, each))
+  parameters.map((each) => resolveServed(contract, each)).flatMap(withoutObject)
+
+/**
+ * Replaces an object parameter by one parameter for each of its properties. Swagger UI fills the
+ * form of an object with invented values, and sends them.
+ */
+function withoutObject(parameter: ServedParameter): ServedParameter[] {
+  const { name, in: place, schema, description } = parameter
+  if (schema?.type !== 'object') return [parameter]
+  return Object.entries(schema.properties ?? {}).map(([property, { description: own, ...shape }]) => ({
+    name: `${name}[${property}]`,
+    in: place,
+    description: own ?? description ?? '',
+    schema: shape,
+  }))
+}
 
 function refusalsOf({ responses }: ServedOperation, contract: ServedDocument): Refusal[] {
   return Object.entries(responses)
@@ -129,8 +144,7 @@ function pageOperation(contract: ServedDocument, path: string, operation: Served
  * Otherwise one click could delete record 7, because 7 is the example of an id.
  */
 function pageParameter({ schema = {}, description = '', ...parameter }: ServedParameter): object {
-  // With `additionalProperties`, the form would show properties with invented names.
-  const { default: preset, example: _example, additionalProperties: _open, ...shape } = downLevel(schema)
+  const { default: preset, example: _example, ...shape } = downLevel(schema)
   const sentence = preset === undefined ? '' : ` Default: \`${String(preset)}\`.`
   const field = /^([^[]+)(\[\w+\])?$/.exec(parameter.name)?.[1] ?? parameter.name
   return {
