@@ -69,7 +69,9 @@ export async function regenerate({ root, check }: { root: string; check: boolean
 
 function outputsOf(root: string): Output[] {
   const isCompiled = fileURLToPath(import.meta.url).startsWith(join(realpathSync(root), 'dist'))
-  return [...(existsSync(join(root, 'src')) ? outputs : []), ...(isCompiled ? builtOutputs : [])]
+  // The package has READMEs in src, but no sources.
+  const hasSources = existsSync(join(root, 'src/cli.ts'))
+  return [...(hasSources ? outputs : []), ...(isCompiled ? builtOutputs : [])]
 }
 
 export async function main(args: string[]): Promise<number> {

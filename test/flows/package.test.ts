@@ -42,9 +42,18 @@ describe('npm install accord-crm', { timeout: 180_000 }, () => {
     if (Number(process.versions.napi) < 10)
       symlinkSync(resolve('node_modules/.accord-node-20'), join(installed, 'node_modules', '.accord-node-20'))
 
+    const accord = join(project, 'node_modules', '.bin', 'accord')
+    const check = () => promisify(execFile)(accord, ['regenerate', '--check'], { cwd: folder })
+    expect((await check()).stdout).toBe('Every generated file is up to date.\n')
+    const contract = join(installed, 'openapi.yaml')
+    const text = readFileSync(contract, 'utf8')
+    writeFileSync(contract, text.replace('summary: Create a quote', 'summary: Create an offer'))
+    await expect(check()).rejects.toThrow('dist/src/contract/document.gen.json is stale')
+    writeFileSync(contract, text)
+
     const port = await freePort()
     const env = { PATH: process.env.PATH, HOME: folder, ACCORD_PORT: String(port) }
-    const server = spawn(join(project, 'node_modules', '.bin', 'accord'), ['start'], {
+    const server = spawn(accord, ['start'], {
       cwd: folder,
       env,
       stdio: 'ignore',
