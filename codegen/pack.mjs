@@ -15,7 +15,13 @@ const out = resolve(folder)
 const to = join(out, 'src')
 
 /** Files and folders that the program reads by path, so they are copied and not bundled. */
-const copied = ['contract/document.gen.json', 'extensions.example.mjs', 'http/docs/browser', 'http/docs/guides']
+const copied = [
+  'contract/document.gen.json',
+  'extensions.example.mjs',
+  'http/docs/browser',
+  'http/docs/guides',
+  'http/docs/arazzo.yaml',
+]
 const facts = /\/operations\.gen\.ts$/
 const { dependencies, optionalDependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
 /**

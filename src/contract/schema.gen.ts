@@ -2600,7 +2600,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/admin/settings/attributes/lookup/{lookup_type}": {
+    "/api/admin/settings/attribute-lookups/{lookup_type}": {
         parameters: {
             query?: never;
             header?: never;
@@ -4264,7 +4264,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/admin/settings/data-transfer/imports/sample/{type}": {
+    "/api/admin/settings/data-transfer/import-samples/{type}": {
         parameters: {
             query?: never;
             header?: never;
@@ -4720,6 +4720,26 @@ export interface paths {
          * @description The AsyncAPI document with the same content as the JSON.
          */
         get: operations["getAsyncapiYaml"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/arazzo.yaml": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show workflows of several operations
+         * @description An Arazzo document: tasks of an integration, such as winning a lead or importing a file, step by step. `npx redocly respect` runs it.
+         */
+        get: operations["getArazzo"];
         put?: never;
         post?: never;
         delete?: never;
@@ -35281,6 +35301,40 @@ export interface operations {
         requestBody?: never;
         responses: {
             /** @description The AsyncAPI document. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/yaml": string;
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getArazzo: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Return 304 without a body if the resource still has this ETag. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The Arazzo document. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];

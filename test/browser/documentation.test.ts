@@ -229,13 +229,10 @@ describe('"Try it out" on a list', { timeout: patienceMs }, () => {
   it('sends only what was typed, also with attributes of all types', async () => {
     const authorization = `Bearer ${await tokenOf()}`
     for (const [type, more] of attributes) {
-      const body = { code: `t_${type}`, name: `A ${type}`, type, entity_type: 'leads', ...more }
-      const { status } = await fetch(`${server.url}/api/admin/settings/attributes`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json', accept: 'application/json', authorization },
-        body: JSON.stringify(body),
-      })
-      expect(status).toBe(201)
+      const body = JSON.stringify({ code: `t_${type}`, name: `A ${type}`, type, entity_type: 'leads', ...more })
+      const headers = { 'content-type': 'application/json', accept: 'application/json', authorization }
+      const reply = await fetch(`${server.url}/api/admin/settings/attributes`, { method: 'POST', headers, body })
+      expect(reply.status).toBe(201)
     }
     const block = await openOperation('Leads', 'listLeads')
     await signIn('token')

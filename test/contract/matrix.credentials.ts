@@ -32,6 +32,7 @@ const open: Record<string, string> = {
   getOperationMarkdown: 'the manual',
   getAsyncapiJson: 'the manual',
   getAsyncapiYaml: 'the manual',
+  getArazzo: 'the manual',
   getPostmanCollection: 'the manual',
   getLlmsText: 'the manual',
   getApiCatalog: 'the manual',

@@ -234,7 +234,7 @@ export function listCells(of: () => World, cells: Cells): void {
           const events = (await ask(`/events?entity_type=${kind}&entity_id=${sets[owner][one]}`)).body.data ?? []
           cells.check(`events of ${kind} of ${owner}, ${view} view`, events.length > 0, sees(view, owner))
         }
-        const found = (await ask(`/settings/attributes/lookup/${kind}?per_page=100&q=mark`)).body.data
+        const found = (await ask(`/settings/attribute-lookups/${kind}?per_page=100&q=mark`)).body.data
         if (found)
           cells.check(
             `lookup of ${kind}, ${view} view`,

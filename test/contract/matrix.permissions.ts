@@ -133,7 +133,7 @@ export function permissionCells(of: () => World, cells: Cells): void {
       for (const word of ['lead', 'example', 'deal', 'person', 'admin'])
         cells.check(`search for ${word}`, (await caller.get(`/search?q=${word}`)).body?.data, [])
       for (const type of ['leads', 'persons', 'organizations', 'quotes', 'products', 'users', 'tags', 'sources']) {
-        const { status, body } = await caller.get(`/settings/attributes/lookup/${type}`)
+        const { status, body } = await caller.get(`/settings/attribute-lookups/${type}`)
         cells.check(`lookup of ${type}`, status === 200 ? body.data : status, status === 200 ? [] : status)
         expect([200, 403, 404, 422]).toContain(status)
       }

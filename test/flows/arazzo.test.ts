@@ -1,7 +1,8 @@
-// Runs the workflows of arazzo.yaml with `redocly respect` against a server, a webhook receiver and
-// a mail server.
+// Runs the workflows of the served Arazzo document with `redocly respect` against a server, a
+// webhook receiver and a mail server.
 import { execFile } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -13,20 +14,23 @@ import { facts } from '../support/schema.ts'
 import { type SmtpServer, startSmtp } from '../support/smtp.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
-const source = 'test/flows/arazzo/arazzo.yaml'
+const written = 'src/http/docs/arazzo.yaml'
 const redocly = 'node_modules/@redocly/cli/bin/cli.js'
 
 interface Workflow {
   workflowId: string
   steps: { stepId: string; operationId?: string; workflowId?: string }[]
 }
-const { workflows } = parse(readFileSync(join(root, source), 'utf8')) as { workflows: Workflow[] }
+const { workflows } = parse(readFileSync(join(root, written), 'utf8')) as { workflows: Workflow[] }
 
 interface Finished {
   code: number
   output: string
 }
 
+let folder: string
+/** The document as the server sends it. */
+let source: string
 let server: Listening
 let receiver: Receiver
 let smtp: SmtpServer
@@ -39,11 +43,18 @@ beforeAll(async () => {
     smtpUrl: smtp.url,
     worker: true,
   })
+  folder = mkdtempSync(join(tmpdir(), 'accord-arazzo-'))
+  source = join(folder, 'arazzo.yaml')
+  const reply = await fetch(`${server.url}/api/admin/arazzo.yaml`)
+  expect([reply.status, reply.headers.get('content-type')]).toEqual([200, 'application/yaml; charset=utf-8'])
+  writeFileSync(source, await reply.text())
+  cpSync(join(root, 'test/flows/arazzo/persons.csv'), join(folder, 'persons.csv'))
 })
 afterAll(async () => {
   await server?.close()
   await receiver?.close()
   await smtp?.close()
+  rmSync(folder, { recursive: true, force: true })
 })
 
 function run(args: readonly string[]): Promise<Finished> {
@@ -64,8 +75,11 @@ const respect = (password: string, workflow: readonly string[] = []): Promise<Fi
 
 describe('arazzo.yaml', { timeout: 300_000 }, () => {
   it('is valid, and each step names an operation of the contract or a workflow', async () => {
-    const { code, output } = await run(['lint', source])
-    expect(code, output).toBe(0)
+    for (const document of [written, source]) {
+      const { code, output } = await run(['lint', document])
+      expect(code, output).toBe(0)
+    }
+    expect(parse(readFileSync(source, 'utf8')).sourceDescriptions[0].url).toBe(`${server.url}/api/admin/openapi.json`)
     const names = [...facts.map(([id]) => id), ...workflows.map(({ workflowId }) => workflowId)]
     const steps = workflows.flatMap(({ steps }) => steps.map((step) => step.operationId ?? step.workflowId ?? ''))
     expect(steps.filter((name) => !names.includes(name))).toEqual([])

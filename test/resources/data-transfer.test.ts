@@ -121,12 +121,12 @@ describe('deleteImport', () => {
 describe('downloadImportSample', () => {
   it('has the columns of the type and those of own attributes', async () => {
     await server.admin.post('/settings/attributes', { code: 'vat', name: 'VAT', type: 'text', entity_type: 'persons' })
-    const { status, text, headers } = await server.admin.get(`${path}/sample/persons`)
+    const { status, text, headers } = await server.admin.get(`/settings/data-transfer/import-samples/persons`)
     expect(status).toBe(200)
     expect(headers['content-type']).toContain('text/csv')
     expect(text.split('\r\n')[0]).toBe(
       'name,emails,contact_numbers,organization_id,organization_name,job_title,user_id,tags,vat',
     )
-    expect((await server.admin.get(`${path}/sample/quotes`)).status).toBe(404)
+    expect((await server.admin.get(`/settings/data-transfer/import-samples/quotes`)).status).toBe(404)
   })
 })

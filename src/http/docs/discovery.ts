@@ -1,6 +1,7 @@
 // Serves documents with which programs discover the API: the API catalog (RFC 9727), /llms.txt, a
-// Markdown page for each operation, the AsyncAPI document, and the Postman collection. Each is
-// rendered from the served contract at its first request.
+// Markdown page for each operation, the AsyncAPI and the Arazzo document, and the Postman
+// collection. Each is rendered from the served contract at its first request.
+import { readFileSync } from 'node:fs'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { LRUCache } from 'lru-cache'
 import type { Config } from '../../config/config.ts'
@@ -86,6 +87,7 @@ export function registerDiscovery(
   const asyncApi = (document: ServedDocument): string => JSON.stringify(asyncApiOf(document, marks))
   serve(operations.getAsyncapiJson, 'application/json; charset=utf-8', asyncApi)
   serve(operations.getAsyncapiYaml, 'application/yaml; charset=utf-8', (document) => toYamlInWorker(asyncApi(document)))
+  serve(operations.getArazzo, 'application/yaml; charset=utf-8', arazzo)
   serve(operations.getPostmanCollection, 'application/json; charset=utf-8', (document) =>
     JSON.stringify(postmanCollectionOf(document, marks)),
   )
@@ -103,6 +105,13 @@ export function registerDiscovery(
     idOf,
   )
 }
+
+/** Returns the Arazzo document, which refers to the contract of this server. */
+const arazzo = (): string =>
+  readFileSync(new URL('./arazzo.yaml', import.meta.url), 'utf8').replace(
+    '../../contract/document.gen.json',
+    `${marks.baseUrl}${operations.getOpenapiJson.path}`,
+  )
 
 /** Replaces the placeholders by the address of this server. */
 function withBaseUrl(text: string, baseUrl: string): string {
@@ -128,6 +137,7 @@ function catalogOf(baseUrl: string): object {
           link(operations.getOpenapiJson.path, 'application/json'),
           link(operations.getOpenapiYaml.path, 'application/yaml'),
           link(operations.getAsyncapiJson.path, 'application/json'),
+          link(operations.getArazzo.path, 'application/yaml'),
           link(operations.getPostmanCollection.path, 'application/json'),
         ],
         'service-doc': [

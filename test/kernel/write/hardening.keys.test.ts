@@ -102,7 +102,7 @@ describe('a key that every object has', () => {
     for (const key of names) {
       for (const path of [
         `/reports/${key}`,
-        `/settings/data-transfer/imports/sample/${key}`,
+        `/settings/data-transfer/import-samples/${key}`,
         `/search?q=ada&types=${key}`,
         `/settings/attributes?entity_type=${key}`,
         `/settings/configuration?code=${key}`,
