@@ -27,6 +27,8 @@ export interface FoundInstallation {
    * because opening the file reports the reason.
    */
   problem: string | null
+  /** Whether the server cannot be reached or does not accept connections yet. */
+  isUnreachable?: boolean
 }
 
 const nothing: FoundInstallation = { state: 'empty', id: null, hasTables: false, problem: null }
@@ -42,7 +44,12 @@ export async function findInstallation(url: string, { isPooled = false } = {}): 
   const probe =
     file === null ? await probePostgres(url, wanted) : ({ problem: null, ...probeSqlite(file, wanted) } as const)
   if (probe.migratedAt === undefined || probe.problem !== null)
-    return { ...nothing, state: 'unreadable', problem: probe.problem }
+    return {
+      ...nothing,
+      state: 'unreadable',
+      problem: probe.problem,
+      isUnreachable: 'isUnreachable' in probe && probe.isUnreachable === true,
+    }
   const hasTables = probe.migratedAt.length > 0
   if (!probe.isSeeded) return { ...nothing, hasTables }
   return { state: 'installed', id: idOf(probe.migratedAt), hasTables, problem: null }

@@ -8,7 +8,8 @@ import { type Config, ConfigError } from './config/config.ts'
 import { signInWarning } from './config/sign-in-hosts.ts'
 import { loadExtensions } from './extensions.ts'
 import { removeStaleDrafts } from './installation/atomic-file.ts'
-import { migrateData, openData, openPublished } from './installation/data-folder.ts'
+import { migrateData, openData, openPublished, publishContract } from './installation/data-folder.ts'
+import { removeInterruptedRestores } from './installation/interrupted-restores.ts'
 import { generatedContract, isGeneratedCurrent } from './installation/package-info.ts'
 import { ensureSecret } from './installation/secret.ts'
 import { watchStorage } from './installation/storage-watch.ts'
@@ -51,6 +52,8 @@ export async function startServer(config: Config, opened?: Store): Promise<Runni
     await store.synchronizeClock()
     const migrated = await migrateData(config, store, searchIndex.rebuild)
     const published = openPublished(config)
+    // After an upgrade, the documentation must show the contract that this program follows.
+    if (published() !== null) await bestEffort(async () => publishContract(config))
     const contract = generatedContract()
     const extensions = await loadExtensions(config.listeners)
     app = await buildApp({
@@ -133,6 +136,7 @@ async function sweepLeftovers({ services }: App): Promise<void> {
   const before = new Date(services.clock.now().getTime() - leftoverMs)
   await bestEffort(async () => {
     removeStaleDrafts(services.config.dataDir, before)
+    removeInterruptedRestores(services.config)
     await services.files.sweep(before)
   })
 }

@@ -8,6 +8,8 @@ import { connectAlone, connectTimeoutMs } from './connection.ts'
 export interface PostgresProbe {
   /** The reason why the database cannot be used, as the end of a sentence, or null. */
   problem: string | null
+  /** Whether the server cannot be reached or does not accept connections yet. */
+  isUnreachable?: boolean
   /** Whether the database has its initial rows (seed.ts). */
   isSeeded: boolean
   /** The ISO timestamps of the first applied migrations. */
@@ -102,7 +104,7 @@ export async function probePostgres(
           ).rows
     return { problem: null, isSeeded, migratedAt: times.map(({ at }) => at) }
   } catch (cause) {
-    return { ...nothing, problem: `it cannot be opened: ${reasonOf(cause)}` }
+    return { ...nothing, problem: `it cannot be opened: ${reasonOf(cause)}`, isUnreachable: isUnreachable(cause) }
   } finally {
     await client?.end().catch(() => undefined)
   }
@@ -135,6 +137,18 @@ const connectAsCommand = (url: string): Promise<Client> =>
     connectionTimeoutMillis: connectTimeoutMs,
     application_name: 'accord-command',
   })
+
+const unreachableCodes = /^(ECONN\w+|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|EPIPE|08\w{3}|57P0[1-5])$/
+
+function isUnreachable(cause: unknown): boolean {
+  if (cause instanceof AggregateError) return cause.errors.some(isUnreachable)
+  if (!(cause instanceof Error)) return false
+  // A proxy closes the connection while the server behind it does not accept any.
+  return (
+    unreachableCodes.test(String((cause as NodeJS.ErrnoException).code)) ||
+    cause.message.startsWith('Connection terminated')
+  )
+}
 
 /**
  * Returns the reason of a connection error without its final period. For a host with several

@@ -3,6 +3,7 @@
 import { CommanderError } from 'commander'
 import { isDebugging } from '../config/config.ts'
 import { Problem } from '../contract/output/problems.ts'
+import { maxDescriptors, minDescriptors } from '../http/descriptor-limit.ts'
 
 /** An error that the user can fix. The message says how to fix the error. */
 export class CommandError extends Error {
@@ -27,6 +28,8 @@ export function reportFailure(error: unknown): void {
 }
 
 function sentenceOf(error: unknown): string {
+  if ((error as NodeJS.ErrnoException | null)?.code === 'EMFILE')
+    return `This process may open only ${maxDescriptors() ?? 'few'} files, and a server needs ${minDescriptors}. Allow more, for example with ulimit -n 1024 or LimitNOFILE=.`
   if (error instanceof Problem && error.more.errors) {
     return Object.entries(error.more.errors)
       .map(([field, sentences]) => `${field}: ${sentences.join(' ')}`)

@@ -10,8 +10,9 @@ import { systemClock } from '../kernel/runtime/clock.ts'
 import { createAllIndexes } from '../resources/attributes/indexes.ts'
 import { comparedTotals } from '../resources/leads/stage-totals.ts'
 import { CommandError } from './command-error.ts'
-import { withInstalled } from './installed-store.ts'
+import { assertInstalled, withInstalled } from './installed-store.ts'
 import { showProgress } from './progress.ts'
+import { assertUnused } from './restore/restore.ts'
 
 interface Options {
   json?: boolean
@@ -19,6 +20,8 @@ interface Options {
 
 export async function migrateToCommand(config: Config, url: string, { json = false }: Options): Promise<void> {
   assertTarget(url)
+  await assertInstalled(config)
+  await assertUnused(config)
   const begun = systemClock.now().getTime()
   const result = await withInstalled(config, (source) => copyTo(source, url))
   const rows = Object.values(result.tables).reduce((sum, table) => sum + table.rows, 0)

@@ -1,9 +1,11 @@
 // `accord worker` runs background jobs for servers with ACCORD_WORKER=off. `accord jobs` lists jobs
 // and retries buried (finally failed) jobs.
 import type { Config } from '../config/config.ts'
+import { lookForInstallation } from '../installation/installation.ts'
 import { watchStorage } from '../installation/storage-watch.ts'
 import type { Context } from '../kernel/context.ts'
 import { Problem } from '../kernel/errors.ts'
+import { stopwatch } from '../kernel/runtime/clock.ts'
 import { retry } from '../resources/system/jobs.ts'
 import { describeWebhook, webhookStates } from '../resources/system/webhook-health.ts'
 import { startWork, stopWork } from '../server.ts'
@@ -11,8 +13,26 @@ import { CommandError } from './command-error.ts'
 import { asSystem, withApp } from './context.ts'
 import { counted, type ReportOptions, report } from './report.ts'
 
-export const workerCommand = (config: Config): Promise<void> =>
-  withApp(config, async (app) => {
+/** The time, in milliseconds, that a starting worker waits for the database server. */
+const maxWaitMs = 60_000
+
+/**
+ * Waits until the database server accepts connections, because both often start together. Returns
+ * at the end of the wait, too; opening the database then reports the reason.
+ */
+async function waitForServer(config: Config): Promise<void> {
+  const waitedMs = stopwatch()
+  for (let tries = 0; waitedMs() < maxWaitMs; tries++) {
+    const { isUnreachable, problem } = await lookForInstallation(config)
+    if (isUnreachable !== true) return
+    if (tries === 0) console.error(`Waiting up to ${maxWaitMs / 1000} s for the database, because ${problem}.`)
+    await new Promise((resolve) => setTimeout(resolve, 1_000))
+  }
+}
+
+export const workerCommand = async (config: Config): Promise<void> => {
+  await waitForServer(config)
+  await withApp(config, async (app) => {
     const watch = watchStorage(app)
     startWork(app)
     app.http.log.info({}, 'The worker is running.')
@@ -23,6 +43,7 @@ export const workerCommand = (config: Config): Promise<void> =>
     await stopWork(app)
     clearInterval(watch)
   })
+}
 
 export const listJobsCommand = (
   config: Config,

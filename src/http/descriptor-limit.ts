@@ -3,6 +3,8 @@
 import { readFileSync } from 'node:fs'
 
 export const maxConnections = 10_000
+/** The limit of descriptors with which a server starts: Node opens many modules at once. */
+export const minDescriptors = 96
 /** The descriptors for the database, the event loop, the log and the program files. */
 const ownDescriptors = 32
 /**

@@ -54,10 +54,22 @@ export async function releaseExpired(
   }
 }
 
+/** The lanes of running jobs (`JobKind.lanes`). */
+export interface Lanes {
+  /** Returns the lane of a job and its limit; null for a job without a lane. */
+  of(row: Pick<JobRow, 'kind' | 'sequence'>): { name: string; atOnce: number } | null
+  /** The number of running jobs in each lane. */
+  running: ReadonlyMap<string, number>
+  /** The beginnings of the sequences that have as many running jobs as they may have. */
+  full: readonly string[]
+}
+
+const noLanes: Lanes = { of: () => null, running: new Map(), full: [] }
+
 /**
  * Claims up to `most` due jobs for the owner `own`, oldest first. `free` is the number of free
- * slots of each kind. Jobs with an id in `running` are skipped. `attempts` of a returned job
- * includes the coming attempt.
+ * slots of each kind. Jobs with an id in `running` and jobs of full lanes are skipped. `attempts`
+ * of a returned job includes the coming attempt.
  */
 export async function claim(
   ctx: Context,
@@ -65,6 +77,7 @@ export async function claim(
   free: ReadonlyMap<string, number>,
   most: number,
   running: ReadonlySet<number> = new Set(),
+  lanes: Lanes = noLanes,
 ): Promise<JobRow[]> {
   const kinds = [...free].filter(([, slots]) => slots > 0).map(([kind]) => kind)
   if (kinds.length === 0) return []
@@ -75,6 +88,9 @@ export async function claim(
       .where('state', '=', 'waiting')
       .where('run_at', '<=', now(ctx))
       .where('kind', 'in', kinds)
+      .where((eb) =>
+        eb.and(lanes.full.map((lane) => eb.or([eb('sequence', 'is', null), eb('sequence', 'not like', `${lane}%`)]))),
+      )
       .orderBy('run_at')
       .orderBy('id')
       .limit(most)
@@ -82,13 +98,18 @@ export async function claim(
   if ((await due(ctx.db).execute()).length === 0) return []
   return transaction(ctx, async (ctx) => {
     const slots = new Map(free)
+    const taken = new Map(lanes.running)
     const found = await ctx.services.store.dialect.skippingLocked(due(ctx.db)).execute()
-    const rows = found.filter(({ id, kind }) => {
+    const rows = found.filter((row) => {
       // The lease of a job that still runs here may have expired, so the job can look due.
-      if (running.has(id)) return false
-      const left = slots.get(kind) ?? 0
-      slots.set(kind, left - 1)
-      return left > 0
+      if (running.has(row.id)) return false
+      const left = slots.get(row.kind) ?? 0
+      const lane = lanes.of(row)
+      const inLane = lane === null ? 0 : (taken.get(lane.name) ?? 0)
+      if (left <= 0 || (lane !== null && inLane >= lane.atOnce)) return false
+      slots.set(row.kind, left - 1)
+      if (lane !== null) taken.set(lane.name, inLane + 1)
+      return true
     })
     if (rows.length === 0) return []
     // Each claim has a unique owner id, because the same worker may claim the same job again.

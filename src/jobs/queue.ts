@@ -32,6 +32,12 @@ export interface JobKind<Payload extends object> {
   /** The maximum number of jobs of the kind that one worker runs at once. */
   concurrency: number
   /**
+   * Divides the jobs of the kind into lanes, so that one lane cannot take all places. A worker runs
+   * at most `atOnce` jobs of a lane at once. Returns the beginning of the sequence that the jobs of
+   * a lane share.
+   */
+  lanes?: { of: (sequence: string) => string; atOnce: number }
+  /**
    * The delays in seconds after the first, second, … failed attempt. Each delay varies by 10 %. A
    * failure after the last delay buries the job.
    */

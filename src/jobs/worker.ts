@@ -5,7 +5,7 @@ import { type Context, type Services, systemContext } from '../kernel/context.ts
 import { newOwnerId } from '../kernel/runtime/process-identity.ts'
 import { createEventDispatcher, type EventConsumer, type EventDispatcher } from './event-consumers.ts'
 import { createJobRunner, type JobRunner } from './job-runner.ts'
-import { claim, type JobRow, releaseExpired } from './leases.ts'
+import { claim, type JobRow, type Lanes, releaseExpired } from './leases.ts'
 import { acquireLock } from './locks.ts'
 import type { AnyJob } from './queue.ts'
 import { createStorageRetry, type StorageRetry } from './storage-retry.ts'
@@ -47,6 +47,8 @@ class JobWorker implements Worker {
   readonly #running = new Map<number, { done: Promise<void>; stop: AbortController }>()
   /** The number of running jobs of each kind. */
   readonly #counts = new Map<string, number>()
+  /** The running jobs that belong to a lane. */
+  readonly #inLanes = new Map<number, { name: string; atOnce: number }>()
   #pollTimer: NodeJS.Timeout | undefined
   #presenceTimer: NodeJS.Timeout | undefined
   #isOn = false
@@ -146,7 +148,7 @@ class JobWorker implements Worker {
     const claimed = await this.#attempt('claim', async () => {
       await this.#releaseExpired()
       if (this.#isStopping) return []
-      return claim(this.#context(), this.#ownerId, this.#freeSlots(), most, this.#runningIds())
+      return claim(this.#context(), this.#ownerId, this.#freeSlots(), most, this.#runningIds(), this.#lanes())
     })
     for (const row of claimed || []) this.#launch(row)
     return found || (claimed || []).length > 0
@@ -162,14 +164,30 @@ class JobWorker implements Worker {
     )
   }
 
+  readonly #laneOf: Lanes['of'] = ({ kind, sequence }) => {
+    const lanes = this.#jobs.find((job) => job.kind === kind)?.lanes
+    return lanes === undefined || sequence === null ? null : { name: lanes.of(sequence), atOnce: lanes.atOnce }
+  }
+
+  #lanes(): Lanes {
+    const running = new Map<string, number>()
+    for (const { name } of this.#inLanes.values()) running.set(name, (running.get(name) ?? 0) + 1)
+    const isFull = ({ name, atOnce }: { name: string; atOnce: number }): boolean => (running.get(name) ?? 0) >= atOnce
+    const full = [...new Set([...this.#inLanes.values()].filter(isFull).map(({ name }) => name))]
+    return { of: this.#laneOf, running, full }
+  }
+
   #launch(row: JobRow): void {
     this.#counts.set(row.kind, (this.#counts.get(row.kind) ?? 0) + 1)
+    const lane = this.#laneOf(row)
+    if (lane !== null) this.#inLanes.set(row.id, lane)
     const stop = new AbortController()
     // The worker may have been stopped during the claim.
     if (this.#isStopping) stop.abort()
     const done = this.#runner.run(row, stop).finally(() => {
       this.#counts.set(row.kind, (this.#counts.get(row.kind) ?? 1) - 1)
       this.#running.delete(row.id)
+      this.#inLanes.delete(row.id)
       this.wake()
     })
     this.#running.set(row.id, { done, stop })

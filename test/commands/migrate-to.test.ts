@@ -12,6 +12,7 @@ import { tableChecksums } from '../../db/table-checksums.ts'
 import { transfer } from '../../db/transfer/transfer.ts'
 import { migrateToCommand } from '../../src/commands/migrate-to.ts'
 import { serveCommand } from '../../src/commands/serve.ts'
+import type { Config } from '../../src/config/config.ts'
 import { installedMark } from '../../src/installation/installation.ts'
 import { startWorld, urlOf, type World } from '../contract/support.ts'
 import { accord, accordKilled } from '../support/accord.ts'
@@ -35,6 +36,8 @@ onBoth.skipIf(isPostgres)(
     let cluster: Cluster | undefined
     let folder: Folder
     let world: World
+    /** A copy of the database, because no other connection may have the source open. */
+    let source: Config
     const made: string[] = []
 
     const urlIn = (name: string): string => cluster?.url(name) ?? (given ?? '').replace(/[^/]*$/, name)
@@ -62,6 +65,9 @@ onBoth.skipIf(isPostgres)(
       const { dataDir, databaseUrl } = folder.config
       world = await startWorld({ config: { dataDir, databaseUrl }, open: () => folder.store })
       await fillRest(folder.store)
+      const file = join(folder.dataDir, 'source.db')
+      await sql`vacuum into ${file}`.execute(folder.store.db)
+      source = { ...folder.config, databaseUrl: `sqlite:${file}` }
     }, 120_000)
     afterAll(async () => {
       await world?.server.app.http.close()
@@ -99,13 +105,27 @@ onBoth.skipIf(isPostgres)(
       })
 
       it('moves to PostgreSQL and says what to do next', async () => {
-        const { code, stdout, stderr } = await said(() => migrateToCommand(folder.config, url, {}))
+        const { code, stdout, stderr } = await said(() => migrateToCommand(source, url, {}))
         expect(stderr.split('\n').filter((line) => !/^(Reading|Copying|Verifying) \d+\/\d+$/.test(line))).toEqual([''])
         expect(stdout).toMatch(
           /^Copied \d+ rows of \d+ tables to postgres:.*; counts and hashes are equal\.\nSet ACCORD_DATABASE_URL /,
         )
         expect(stdout).not.toContain('hidden-word')
         expect(code).toBe(0)
+      })
+
+      it('refuses a source that a server has open, although the server is idle', async () => {
+        const target = await newDatabase()
+        const refused = await said(() => migrateToCommand(folder.config, target, {}))
+        expect(refused).toMatchObject({ code: 1, stdout: '' })
+        expect(refused.stderr).toMatch(/ has \S+accord\.db open\. Stop it first; nothing was changed\.\n$/)
+        const store = openStore(url)
+        await store.db.selectFrom('users').select('id').execute()
+        const { code, stderr } = await said(() =>
+          migrateToCommand({ ...folder.config, databaseUrl: url }, `sqlite:${join(folder.dataDir, 'no.db')}`, {}),
+        ).finally(() => store.close())
+        expect([code, stderr]).toEqual([1, expect.stringContaining('open. Stop it first; nothing was changed.')])
+        expect(existsSync(join(folder.dataDir, 'no.db'))).toBe(false)
       })
 
       it('has the indexes of custom attributes', async () => {
@@ -123,7 +143,7 @@ onBoth.skipIf(isPostgres)(
       })
 
       it('refuses a target that is not empty', async () => {
-        const { code, stderr } = await said(() => migrateToCommand(folder.config, url, {}))
+        const { code, stderr } = await said(() => migrateToCommand(source, url, {}))
         expect({ code, stderr }).toEqual({
           code: 1,
           stderr: 'The target is not empty. Name an empty database, so that no data are mixed or lost.\n',
@@ -191,6 +211,8 @@ onBoth.skipIf(isPostgres)(
       try {
         await addPersons(large.store, 20_000)
         await other.store.db.updateTable('migrations').set({ applied_at: start }).execute()
+        await large.stop()
+        await other.stop()
         const target = await newDatabase()
         const environment = { ACCORD_DATA_DIR: large.dataDir }
         const place = join(large.dataDir, '..')
@@ -248,6 +270,7 @@ onBoth.skipIf(isPostgres)(
           .execute()
         // An escaped backslash and a surrogate pair can be stored.
         await db.updateTable('persons').set({ emails: '["\\\\u0000 \\ud83d\\ude00"]' }).where('id', '=', 1).execute()
+        await little.stop()
         const { code, stderr } = await said(() => migrateToCommand(little.config, url, {}))
         expect(code).toBe(1)
         expect(stderr.split('\n').filter((line) => !line.startsWith('Reading'))).toEqual([
@@ -264,6 +287,7 @@ onBoth.skipIf(isPostgres)(
         // This text is too long for an index entry of PostgreSQL and cannot be compressed.
         const long = randomBytes(6_000).toString('base64')
         await little.store.db.updateTable('persons').set({ name_key: long }).where('id', '=', 2).execute()
+        await little.stop()
         const { code, stderr } = await said(() => migrateToCommand(little.config, url, {}))
         expect(stderr).toMatch(/The row with id 2 of the table persons cannot be stored in the target: index row size /)
         expect(code).toBe(1)
@@ -306,6 +330,7 @@ onBoth.skipIf(isPostgres)(
         ['postgres://u:hidden-word%@ho st/x', 'must be postgres://'],
         ['postgres://u:hidden-word@127.0.0.1:1/x', 'The copy to postgres://u@127.0.0.1:1/x stopped: '],
       ])('refuses %s and shows no password', async (bad, sentence) => {
+        await little.stop()
         const { code, stdout, stderr } = await said(() => migrateToCommand(little.config, bad, {}))
         expect(stderr).toContain(sentence)
         expect(stdout + stderr).not.toContain('hidden-word')
@@ -313,6 +338,7 @@ onBoth.skipIf(isPostgres)(
       })
 
       it('refuses a source that is empty or belongs to another installation', async () => {
+        await little.stop()
         const target = `sqlite:${little.dataDir}/new.db`
         const empty = await said(() => migrateToCommand({ ...little.config, databaseUrl: url }, target, {}))
         expect(empty.stderr).toContain('is gone or empty')
@@ -326,6 +352,7 @@ onBoth.skipIf(isPostgres)(
       })
 
       it('refuses the engine of the source', async () => {
+        await little.stop()
         const { stderr } = await said(() => migrateToCommand(little.config, `sqlite:${little.dataDir}/new.db`, {}))
         expect(stderr).toContain('The source and the target have the same engine.')
       })

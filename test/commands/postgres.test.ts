@@ -11,6 +11,7 @@ import {
   truncateSync,
   writeFileSync,
 } from 'node:fs'
+import { type AddressInfo, connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
@@ -32,6 +33,7 @@ import { listJobsCommand } from '../../src/commands/worker.ts'
 import { type Config, readConfig } from '../../src/config/config.ts'
 import { openData } from '../../src/installation/data-folder.ts'
 import { startServer } from '../../src/server.ts'
+import { accordServing } from '../support/accord.ts'
 import { testConfig } from '../support/app.ts'
 import { type Said, said } from '../support/installed.ts'
 import { type Cluster, startCluster } from '../support/postgres-cluster.ts'
@@ -202,6 +204,25 @@ needing('postgres').describe(
         )
         const { stdout } = await said(() => doctorCommand({ ...config, databaseUrl }))
         expect(stdout).toContain(`BROKEN  Database postgres://crm:***@127.0.0.1:1/crm: ${sentence}`)
+      })
+
+      it('a server that does not answer yet: a worker waits for it', async () => {
+        const { config, folder } = await installed()
+        let cut = 0
+        const proxy = createServer((client) => {
+          if (++cut <= 2) return void client.destroy()
+          const upstream = connect(cluster.port, '127.0.0.1')
+          client.on('error', () => upstream.destroy()).pipe(upstream)
+          upstream.on('error', () => client.destroy()).pipe(client)
+        })
+        await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve))
+        const { port } = proxy.address() as AddressInfo
+        const databaseUrl = config.databaseUrl.replace(/:\d+\//, `:${port}/`)
+        const settings = { ACCORD_DATABASE_URL: databaseUrl, ACCORD_DATA_DIR: config.dataDir }
+        const worker = await accordServing(folder, 'worker', settings)
+        expect(worker.said.stderr).toMatch(/^Waiting up to 60 s for the database, because it cannot be opened:/)
+        expect((await worker.stop()).code).toBe(0)
+        proxy.close()
       })
 
       it('a wrong password, a missing database, and a URL that is none', async () => {

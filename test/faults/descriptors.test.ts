@@ -4,8 +4,8 @@
 import { readdirSync, rmSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { describe, expect, it } from 'vitest'
-import { connectionsWithin } from '../../src/http/descriptor-limit.ts'
-import { accordServing } from '../support/accord.ts'
+import { connectionsWithin, minDescriptors } from '../../src/http/descriptor-limit.ts'
+import { accord, accordServing } from '../support/accord.ts'
 import { workingFolder } from '../support/installed.ts'
 import { needing } from '../support/programs.ts'
 
@@ -38,7 +38,7 @@ async function signIn(url: string): Promise<string> {
 }
 
 needing('/proc').describe('connections', () => {
-  it.concurrent.for([96, 128, 1024])(
+  it.concurrent.for([minDescriptors, 128, 1024])(
     'never take the last of %i descriptors, however many come',
     { timeout: 180_000 },
     async (limit, { expect }) => {
@@ -81,6 +81,21 @@ needing('/proc').describe('connections', () => {
       }
     },
   )
+})
+
+describe('a limit that is too low', () => {
+  it('ends the start with a sentence that names it', { timeout: 60_000 }, async () => {
+    const folder = await workingFolder()
+    try {
+      const { code, stderr } = await accord(folder, ['serve'], {}, undefined, { maxDescriptors: 40 })
+      expect([code, stderr]).toEqual([
+        1,
+        'This process may open only 40 files, and a server needs 96. Allow more, for example with ulimit -n 1024 or LimitNOFILE=.\n',
+      ])
+    } finally {
+      rmSync(folder, { recursive: true, force: true })
+    }
+  })
 })
 
 describe('connectionsWithin', () => {

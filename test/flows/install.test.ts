@@ -273,6 +273,17 @@ describe('accord doctor', () => {
 })
 
 describe('publishing the contract', () => {
+  it('is done by `accord serve` after an upgrade', async () => {
+    await accord(folder, ['install'], { ACCORD_ADMIN_PASSWORD: 'correct horse battery' })
+    const published = join(folder, 'data', 'openapi.json')
+    const current = readFileSync(published, 'utf8')
+    writeFileSync(published, JSON.stringify({ openapi: '3.1.0', info: { title: 'The former version' } }))
+    const serving = await accordServing(folder, 'serve')
+    expect(readFileSync(published, 'utf8')).toBe(current)
+    expect(serving.said.stdout).not.toContain('another version of the contract')
+    expect((await serving.stop()).code).toBe(0)
+  })
+
   it('shows in a running server on the next request', async () => {
     const server = await listeningServer()
     const read = () => fetch(`${server.url}/api/admin/openapi.json`)

@@ -10,7 +10,7 @@ import { restoreCommand } from '../../src/commands/restore/restore.ts'
 import type { Config } from '../../src/config/config.ts'
 import { openData } from '../../src/installation/data-folder.ts'
 import { placeOf } from '../../src/kernel/files/file-store.ts'
-import { newOwnerId } from '../../src/kernel/runtime/process-identity.ts'
+import { nameOf, newOwnerId, self } from '../../src/kernel/runtime/process-identity.ts'
 import { testConfig } from '../support/app.ts'
 import { filled, type Installed, said } from '../support/installed.ts'
 
@@ -136,6 +136,27 @@ describe('accord restore', () => {
     ])
     expect(readdirSync(config.dataDir).filter((name) => /-(wal|shm|journal)$|restoring|partial/.test(name))).toEqual([])
     expect(readFileSync(placeOf(join(aside, 'files'), uploaded), 'utf8')).toBe('Quarterly figures')
+  })
+
+  it('removes what a killed restore has left, and nothing of one that runs', async () => {
+    await restore(whole)
+    const config = into()
+    const left = (at: string) => [
+      join(config.dataDir, `.restore-${at}.partial`),
+      join(config.dataDir, `.restore-${at}.db.partial`),
+    ]
+    for (const [at, owner] of [
+      ['killed', nameOf({ ...self, pid: 4_194_303, began: '' }, 'x')],
+      ['running', newOwnerId()],
+    ] as const) {
+      const [folder = '', database = ''] = left(at)
+      mkdirSync(folder)
+      writeFileSync(join(folder, 'owner'), `${owner}\n`)
+      writeFileSync(database, 'half')
+    }
+    const { code } = await restore(whole, { force: true })
+    expect(code).toBe(0)
+    expect([...left('killed'), ...left('running')].map((path) => existsSync(path))).toEqual([false, false, true, true])
   })
 
   it('moves aside what a killed server had only in its log', async () => {

@@ -606,6 +606,20 @@ describe('a receiver that misbehaves', () => {
     expect(await jobs()).toEqual([])
   })
 
+  it('leaves places for the others from its first hanging request on', async () => {
+    const slow = await create({ end_point: `${receiver.url}/slow` })
+    for (let each = 0; each < 20; each++) await lead(`Lead ${each}`)
+    const healthy = await create({ end_point: `${receiver.url}/healthy`, events: ['product.create.after'] })
+    await given(server.admin).product()
+    receiver.behave('hang', ({ path }) => path === '/slow')
+    calls.isSilent = true
+    await server.work()
+    const paths = receiver.received.map(({ path }) => path)
+    expect(paths.slice(0, 7)).toEqual([...Array(6).fill('/slow'), '/healthy'])
+    expect((await deliveries(healthy.id)).map(({ state }: any) => state)).toEqual(['succeeded'])
+    expect((await deliveries(slow.id)).every(({ attempts }: any) => attempts.length === 1)).toBe(true)
+  })
+
   it.each(sweeps.map((job) => [job.kind, job] as const))('%s goes through what waits in steps', async (kind, job) => {
     const { id } = await create()
     const late = '2026-04-01T00:00:00.000Z'

@@ -60,8 +60,9 @@ export function accord(
   args: string[],
   environment: Environment = {},
   input?: string,
+  limits: ServingLimits = {},
 ): Promise<Finished> {
-  const child = spawnAccord(folder, args, environment, {}, input === undefined ? 'ignore' : 'pipe')
+  const child = spawnAccord(folder, args, environment, limits, input === undefined ? 'ignore' : 'pipe')
   child.stdin?.end(input)
   const { said } = listen(child)
   return new Promise((resolve) => child.once('close', (code) => resolve({ code, ...said })))

@@ -8,6 +8,7 @@ import { filesOfDatabase } from '../../../db/store.ts'
 import type { Config } from '../../config/config.ts'
 import { restoringMark } from '../../installation/data-folder.ts'
 import { installedMark, markInstalled } from '../../installation/installation.ts'
+import { waitingDatabase } from '../../installation/interrupted-restores.ts'
 import { newOwnerId, ownerState } from '../../kernel/runtime/process-identity.ts'
 import { copyFile } from '../backup/bytes.ts'
 import { backupEntries, contractNames } from '../backup/manifest.ts'
@@ -127,7 +128,7 @@ export const asideFolder = (parent: string, at: string): string => join(parent, 
 export function exchangeFile(unpacked: string, database: string, at: string, stopIfOpen: () => void): DatabaseExchange {
   // The database may be on another disk than the data folder. The new file is first copied beside
   // the present database, so that the final step is a rename.
-  const waiting = join(dirname(database), `.restore-${at}.db.partial`)
+  const waiting = waitingDatabase(database, at)
   const aside = asideFolder(dirname(database), at)
   return {
     aside,

@@ -8,6 +8,7 @@ import { isFull, makeFolder, megabytes, noRoomFor } from '../../../db/disk.ts'
 import { checkpointIfUnused, databaseFile, displayUrl, engineOf, isInMemory, openStore } from '../../../db/store.ts'
 import type { Config } from '../../config/config.ts'
 import { filesFolder, presentSecret, restoringMark, secretFile } from '../../installation/data-folder.ts'
+import { noteRestoring, removeInterruptedRestores, unpackFolder } from '../../installation/interrupted-restores.ts'
 import { openBucket, openFiles } from '../../installation/open-files.ts'
 import { placeOf } from '../../kernel/files/file-store.ts'
 import type { ObjectStorage } from '../../kernel/files/s3-client.ts'
@@ -171,12 +172,13 @@ async function restore(config: Config, from: string, manifest: Manifest, isForce
       `${config.dataDir} ${database === null ? `or its database ${displayUrl(databaseUrl)} ` : ''}already contains data. To move them aside and restore, run: accord restore ${from} --force. Nothing is deleted.`,
     )
   makeFolder(config.dataDir, 0o700)
-  if (database === null) await assertServerNotOpen(config)
-  else assertNotOpen(database)
+  await assertUnused(config)
+  removeInterruptedRestores(config)
   const at = backupName(stamp(systemClock.now()))
-  const folder = join(config.dataDir, `.restore-${at}.partial`)
+  const folder = unpackFolder(config, at)
   mkdirSync(folder, { mode: 0o700 })
   try {
+    noteRestoring(folder)
     const { due } = await unpack(config, from, manifest, folder)
     const bucket = openBucket(config)
     if (bucket !== null) await fillBucket(bucket, join(folder, backupEntries.files), manifest)
@@ -221,6 +223,13 @@ async function endSessionsOf(file: string): Promise<void> {
   } finally {
     await store.close()
   }
+}
+
+/** Throws when a server, a worker or another command has the database open. */
+export async function assertUnused(config: Config): Promise<void> {
+  const database = databaseFile(config.databaseUrl)
+  if (database !== null) assertNotOpen(database)
+  else if (!isInMemory(config.databaseUrl)) await assertServerNotOpen(config)
 }
 
 /**

@@ -42,6 +42,9 @@ const sequenceOf = ({
 }: Pick<Delivery, 'webhook_id' | 'entity_type' | 'entity_id'>) =>
   `webhook:${webhook_id}:${entity_type}:${entity_id ?? 0}`
 
+/** Returns the part of a job sequence that all deliveries of a webhook share. */
+export const webhookOfSequence = (sequence: string): string => /^webhook:\d+:/.exec(sequence)?.[0] ?? sequence
+
 /**
  * Returns the `webhook-id` of an event, the same for each attempt and each replay. It contains the
  * time of the event, because event ids are used again after a backup has been restored.

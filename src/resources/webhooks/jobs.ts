@@ -8,7 +8,14 @@ import { type Context, now } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
 import { daysAfter, stamp } from '../../kernel/runtime/clock.ts'
 import { transaction, write } from '../../kernel/write/write.ts'
-import { attemptsOf, type DeliverPayload, type Delivery, deliveryJobKinds, restartDelivery } from './deliveries.ts'
+import {
+  attemptsOf,
+  type DeliverPayload,
+  type Delivery,
+  deliveryJobKinds,
+  restartDelivery,
+  webhookOfSequence,
+} from './deliveries.ts'
 import { messageOf, storedEvent } from './message.ts'
 import { enqueueBringForward, enqueueGiveUp, jobs as sweeps } from './pending-deliveries.ts'
 import { requestTemplateOf } from './request.ts'
@@ -41,10 +48,11 @@ type Webhook = Selectable<DB['webhooks']>
  * the next attempt. The job itself fails only because of an error of this server, never because of
  * the receiver.
  */
-const defineDelivery = (kind: string, atOnce: number) =>
+const defineDelivery = (kind: string, atOnce: number, atOnceOfOne?: number) =>
   defineJob<DeliverPayload>({
     kind,
     concurrency: atOnce,
+    ...(atOnceOfOne !== undefined && { lanes: { of: webhookOfSequence, atOnce: atOnceOfOne } }),
     retryAfterSeconds: [60, 300, 1800, 7200],
     async run(ctx, { delivery_id: id }, job) {
       const row = await pending(ctx, id)
@@ -80,7 +88,9 @@ const defineDelivery = (kind: string, atOnce: number) =>
     },
   })
 
-export const deliver = defineDelivery(deliveryJobKinds.healthy, 8)
+// A receiver that begins to hang counts as healthy until its first attempt has timed out, so it may
+// take only some of the places.
+export const deliver = defineDelivery(deliveryJobKinds.healthy, 16, 6)
 export const deliverToFailing = defineDelivery(deliveryJobKinds.failing, 3)
 
 const pending = ({ db }: Context, id: number): Promise<Delivery | undefined> =>
