@@ -109,6 +109,10 @@ export async function give({ server: { store }, main, spare }: World, owner: num
     .updateTable('events')
     .set({ owner_id: owner, before: ownedBy('before', owner), after: ownedBy('after', owner) })
     .execute()
+  await store.db
+    .updateTable('archives')
+    .set({ owner_id: owner, before: ownedBy('before', owner) })
+    .execute()
 }
 
 /** Returns the SQL for a snapshot with another owner. */
