@@ -9198,7 +9198,7 @@ export interface components {
          *         "postcode": "W1 2AB"
          *       },
          *       "shipping_address": null,
-         *       "expired_at": "2026-12-31",
+         *       "expired_at": "2099-12-31",
          *       "is_expired": false,
          *       "discount_percent": 0,
          *       "adjustment_amount": 0,
@@ -9283,7 +9283,7 @@ export interface components {
          *         "postcode": "W1 2AB"
          *       },
          *       "shipping_address": null,
-         *       "expired_at": "2026-12-31",
+         *       "expired_at": "2099-12-31",
          *       "is_expired": false,
          *       "discount_percent": 0,
          *       "adjustment_amount": 0,
@@ -9439,7 +9439,7 @@ export interface components {
          *         "city": "London",
          *         "postcode": "W1 2AB"
          *       },
-         *       "expired_at": "2026-12-31",
+         *       "expired_at": "2099-12-31",
          *       "items": [
          *         {
          *           "product_id": 2,
@@ -13933,7 +13933,7 @@ export interface components {
          *       "id": 1,
          *       "name": "Trade fair",
          *       "description": "Stand 12 in hall 4.",
-         *       "date": "2026-12-01",
+         *       "date": "2099-12-01",
          *       "created_at": "2026-03-01T09:30:00.000Z",
          *       "updated_at": "2026-03-01T09:30:00.000Z",
          *       "version": 1
@@ -13956,7 +13956,7 @@ export interface components {
          * @example {
          *       "id": 1,
          *       "name": "Trade fair",
-         *       "date": "2026-12-01"
+         *       "date": "2099-12-01"
          *     }
          */
         CampaignEventRef: {
@@ -13982,7 +13982,7 @@ export interface components {
          * @example {
          *       "name": "Trade fair",
          *       "description": "Stand 12 in hall 4.",
-         *       "date": "2026-12-01"
+         *       "date": "2099-12-01"
          *     }
          */
         MarketingEventCreate: {
@@ -14034,7 +14034,7 @@ export interface components {
          *       "marketing_event": {
          *         "id": 1,
          *         "name": "Trade fair",
-         *         "date": "2026-12-01"
+         *         "date": "2099-12-01"
          *       },
          *       "audience": {
          *         "type": "tag",
@@ -14357,7 +14357,7 @@ export interface components {
          * @description A ledger entry: one address in one occurrence of a campaign.
          * @example {
          *       "id": 77,
-         *       "occurrence": "2026-12-01",
+         *       "occurrence": "2099-12-01",
          *       "person_id": 12,
          *       "person": {
          *         "id": 12,
@@ -14416,7 +14416,7 @@ export interface components {
          *       "not_subscribed": 4,
          *       "already_sent": 0,
          *       "without_address": 3,
-         *       "next_run": "2026-12-01",
+         *       "next_run": "2099-12-01",
          *       "unknown_placeholders": []
          *     }
          */

@@ -37,8 +37,9 @@ export interface World {
  * Creates a world with a linked and a spare record of every resource, and every link of the
  * contract.
  */
-export async function startWorld(options: ServerOptions = {}): Promise<World> {
+export async function startWorld({ at, ...options }: ServerOptions & { at?: string } = {}): Promise<World> {
   const server = await startServer(options)
+  if (at !== undefined) server.clock.set(at)
   const world: World = {
     server,
     main: {},
