@@ -79,6 +79,7 @@ export const migrations: readonly Migration[] = [
   step('0054_stored_references', () => import('./migrations/0054_stored_references.ts')),
   step('0055_line_quantities', () => import('./migrations/0055_line_quantities.ts')),
   step('0056_archives_without_events', () => import('./migrations/0056_archives_without_events.ts')),
+  step('0057_campaign_changer', () => import('./migrations/0057_campaign_changer.ts')),
 ]
 
 /**

@@ -475,6 +475,7 @@ export interface MarketingCampaignsTable {
   audience_filter: string | null
   audience_tag_id: number | null
   audience_import_id: number | null
+  changed_by_id: number | null
 }
 
 export interface MarketingEventsTable {

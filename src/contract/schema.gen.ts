@@ -11,7 +11,7 @@ export interface paths {
         put?: never;
         /**
          * Sign in
-         * @description Checks the e-mail address and password, and issues a bearer token. A host that is not a stateful domain gets 401 `stateful_domain_mismatch`. Repeated failures are answered with 429 and `Retry-After`. The limits are five failures a minute for one account from one address, twenty failures a minute from one address, and twenty failures an hour for one account from all addresses. Each failure beyond the hourly limit doubles the wait before the next try, from one second to five minutes. No account is locked: after the wait, the right password is accepted. Failures elsewhere do not delay a sign-in from an address where the account has signed in within the last 90 days. All addresses of an IPv6 /64 network count as one. An account has at most 50 active login tokens; a further login revokes the least recently used one. Personal tokens do not count towards this limit.
+         * @description Checks the e-mail address and password, and issues a bearer token. A host that is not a stateful domain gets 401 `stateful_domain_mismatch`. Repeated failures are answered with 429 and `Retry-After`. The limits are five failures a minute for one account from one address, twenty failures a minute from one address, and twenty failures an hour for one account from all addresses. Each failure beyond the hourly limit doubles the wait before the next try, from one second to five minutes. No account is locked: after the wait, the right password is accepted. Failures elsewhere do not delay a sign-in from an address where the account has signed in within the last 90 days. All addresses of an IPv6 /64 network count as one. An account has at most 50 active login tokens; a further login revokes the least recently used one. Personal tokens do not count towards this limit. A sign-in cannot be tried: with `Accord-Dry-Run` the response is 422.
          */
         post: operations["login"];
         delete?: never;
@@ -3893,7 +3893,7 @@ export interface paths {
         };
         /**
          * List the e-mails of a campaign
-         * @description The send ledger of the campaign, newest first. It has one entry for each occurrence and address, so no address gets the same occurrence twice. The text of an e-mail is made when it is sent, from the campaign, the template and the person as they are then; an address that the person no longer has is not mailed. An e-mail that was being sent when the server crashed, or that the mail server did not confirm, is `uncertain` and is not sent again automatically.
+         * @description The send ledger of the campaign, newest first. It has one entry for each occurrence and address, so no address gets the same occurrence twice. The text of an e-mail is made when it is sent, from the campaign, the template and the person as they are then; an address that the person no longer has is not mailed. Its placeholders show what the user who changed the campaign last may see; the others are empty. When this user is deleted or inactive, the e-mail is `failed`. An e-mail that was being sent when the server crashed, or that the mail server did not confirm, is `uncertain` and is not sent again automatically.
          */
         get: operations["listCampaignSends"];
         put?: never;
@@ -3933,7 +3933,7 @@ export interface paths {
         };
         /**
          * Count the audience of a campaign
-         * @description The number of persons in the audience, of addresses that a run would send to, and of those left out. It counts the persons of all owners, because a campaign goes to all of them.
+         * @description The number of persons in the audience, of addresses that a run would send to, and of those left out. It counts the persons that the caller sees; a run goes to persons of all owners.
          */
         get: operations["getCampaignAudience"];
         put?: never;
@@ -3995,7 +3995,7 @@ export interface paths {
         put?: never;
         /**
          * Run a campaign now
-         * @description Queues one e-mail to each address of each person of the audience that has not had this occurrence yet, on any date, at the rate of `ACCORD_CAMPAIGN_RATE`. Suppressed addresses, and addresses of a person whose `subscribed` is false, are left out. 409 if the campaign is inactive, has no template, or has lost the tag, import or attribute of its audience.
+         * @description Queues one e-mail to each address of each person of the audience that has not had this occurrence yet, on any date, at the rate of `ACCORD_CAMPAIGN_RATE`. Suppressed addresses, and addresses of a person whose `subscribed` is false, are left out. 409 if the campaign is inactive, has no template, or has lost the tag, import or attribute of its audience. Also 409 if the user who changed the campaign last is deleted or inactive, because its placeholders have the rights of this user.
          */
         post: operations["runCampaign"];
         delete?: never;
@@ -4657,7 +4657,7 @@ export interface paths {
         };
         /**
          * Show this contract as JSON
-         * @description The contract with this installation's custom attributes.
+         * @description The contract with this installation's custom attributes. It needs no token, because client generators read it by its URL and the types of a client need the codes and options. It holds no other data of the installation. A proxy can refuse the path where the names of options are confidential.
          */
         get: operations["getOpenapiJson"];
         put?: never;
@@ -14147,7 +14147,7 @@ export interface components {
          */
         CampaignAudience: {
             type: components["schemas"]["CampaignAudienceType"];
-            /** @description The filter of the type `filter`; otherwise null. */
+            /** @description The filter of the type `filter`; otherwise null. Null also for a caller who does not see all persons and so may not set a filter; sent back, it stays. */
             filter: components["schemas"]["PersonFilter"] | null;
             /** @description The tag of the type `tag`; otherwise null. */
             tag_id: components["schemas"]["NullableId"];
@@ -14248,7 +14248,7 @@ export interface components {
             };
         };
         /**
-         * @description The size of an audience, counted now. `reachable`, `already_sent`, `suppressed`, `not_subscribed` and `duplicates` add up to the addresses of the persons.
+         * @description The size of an audience, counted now over the persons that the caller sees. `reachable`, `already_sent`, `suppressed`, `not_subscribed` and `duplicates` add up to the addresses of the persons.
          * @example {
          *       "matched": 130,
          *       "without_address": 3,
@@ -16884,7 +16884,7 @@ export interface components {
         IfMatch: string;
         /** @description Return 304 without a body if the resource still has this ETag. */
         IfNoneMatch: string;
-        /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+        /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
         IdempotencyKey: string;
         /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
         DryRun: "true" | "false";
@@ -17696,10 +17696,7 @@ export interface operations {
     login: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
-                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
-            };
+            header?: never;
             path?: never;
             cookie?: never;
         };
@@ -17716,7 +17713,6 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -17737,7 +17733,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -18259,7 +18255,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -18564,7 +18560,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -18923,7 +18919,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -18966,7 +18962,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -19249,7 +19245,7 @@ export interface operations {
             header?: {
                 /** @description Change the record only if it still has this ETag; otherwise 412. */
                 "If-Match"?: components["parameters"]["IfMatch"];
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -19429,7 +19425,7 @@ export interface operations {
             header?: {
                 /** @description Change the record only if it still has this ETag; otherwise 412. */
                 "If-Match"?: components["parameters"]["IfMatch"];
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -19571,7 +19567,7 @@ export interface operations {
             header?: {
                 /** @description Change the record only if it still has this ETag; otherwise 412. */
                 "If-Match"?: components["parameters"]["IfMatch"];
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -19831,7 +19827,7 @@ export interface operations {
             header?: {
                 /** @description Change the record only if it still has this ETag; otherwise 412. */
                 "If-Match"?: components["parameters"]["IfMatch"];
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -20073,7 +20069,7 @@ export interface operations {
             header?: {
                 /** @description Change the record only if it still has this ETag; otherwise 412. */
                 "If-Match"?: components["parameters"]["IfMatch"];
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -20281,7 +20277,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -20479,7 +20475,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -20522,7 +20518,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -20876,7 +20872,7 @@ export interface operations {
             header?: {
                 /** @description Change the record only if it still has this ETag; otherwise 412. */
                 "If-Match"?: components["parameters"]["IfMatch"];
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -21018,7 +21014,7 @@ export interface operations {
             header?: {
                 /** @description Change the record only if it still has this ETag; otherwise 412. */
                 "If-Match"?: components["parameters"]["IfMatch"];
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -21514,7 +21510,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -21712,7 +21708,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -22162,7 +22158,7 @@ export interface operations {
             header?: {
                 /** @description Change the record only if it still has this ETag; otherwise 412. */
                 "If-Match"?: components["parameters"]["IfMatch"];
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -22304,7 +22300,7 @@ export interface operations {
             header?: {
                 /** @description Change the record only if it still has this ETag; otherwise 412. */
                 "If-Match"?: components["parameters"]["IfMatch"];
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -22558,7 +22554,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -22756,7 +22752,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -23136,7 +23132,7 @@ export interface operations {
             header?: {
                 /** @description Change the record only if it still has this ETag; otherwise 412. */
                 "If-Match"?: components["parameters"]["IfMatch"];
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -23270,7 +23266,7 @@ export interface operations {
             header?: {
                 /** @description Change the record only if it still has this ETag; otherwise 412. */
                 "If-Match"?: components["parameters"]["IfMatch"];
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -23472,7 +23468,7 @@ export interface operations {
             header?: {
                 /** @description Change the record only if it still has this ETag; otherwise 412. */
                 "If-Match"?: components["parameters"]["IfMatch"];
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -23644,7 +23640,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -23842,7 +23838,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -24034,7 +24030,7 @@ export interface operations {
             header?: {
                 /** @description Change the record only if it still has this ETag; otherwise 412. */
                 "If-Match"?: components["parameters"]["IfMatch"];
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -24176,7 +24172,7 @@ export interface operations {
             header?: {
                 /** @description Change the record only if it still has this ETag; otherwise 412. */
                 "If-Match"?: components["parameters"]["IfMatch"];
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -24548,7 +24544,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -24744,7 +24740,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -24787,7 +24783,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -25003,7 +24999,7 @@ export interface operations {
             header?: {
                 /** @description Change the record only if it still has this ETag; otherwise 412. */
                 "If-Match"?: components["parameters"]["IfMatch"];
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -25093,7 +25089,7 @@ export interface operations {
             header?: {
                 /** @description Change the record only if it still has this ETag; otherwise 412. */
                 "If-Match"?: components["parameters"]["IfMatch"];
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -25438,7 +25434,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -25637,7 +25633,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -25680,7 +25676,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -25725,7 +25721,7 @@ export interface operations {
             header?: {
                 /** @description Change the record only if it still has this ETag; otherwise 412. */
                 "If-Match"?: components["parameters"]["IfMatch"];
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -25786,7 +25782,7 @@ export interface operations {
             header?: {
                 /** @description Change the record only if it still has this ETag; otherwise 412. */
                 "If-Match"?: components["parameters"]["IfMatch"];
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -25982,7 +25978,7 @@ export interface operations {
             header?: {
                 /** @description Change the record only if it still has this ETag; otherwise 412. */
                 "If-Match"?: components["parameters"]["IfMatch"];
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -26124,7 +26120,7 @@ export interface operations {
             header?: {
                 /** @description Change the record only if it still has this ETag; otherwise 412. */
                 "If-Match"?: components["parameters"]["IfMatch"];
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -26363,7 +26359,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -26574,7 +26570,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -26739,7 +26735,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -27057,7 +27053,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -27387,7 +27383,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -27805,7 +27801,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -28001,7 +27997,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -28044,7 +28040,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -28285,7 +28281,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -28498,7 +28494,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -28541,7 +28537,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -28710,7 +28706,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -29065,7 +29061,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -29382,7 +29378,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -29578,7 +29574,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -29759,7 +29755,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -30024,7 +30020,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -30201,7 +30197,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -30399,7 +30395,7 @@ export interface operations {
             header?: {
                 /** @description Change the record only if it still has this ETag; otherwise 412. */
                 "If-Match"?: components["parameters"]["IfMatch"];
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -30512,7 +30508,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -30570,7 +30566,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -30613,7 +30609,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -30803,7 +30799,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -31279,7 +31275,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -31643,7 +31639,7 @@ export interface operations {
             header?: {
                 /** @description Change the record only if it still has this ETag; otherwise 412. */
                 "If-Match"?: components["parameters"]["IfMatch"];
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -31923,7 +31919,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -32379,7 +32375,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -32572,7 +32568,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -32755,7 +32751,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -32950,7 +32946,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -33184,7 +33180,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -33244,7 +33240,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -33302,7 +33298,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -33424,7 +33420,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -33687,7 +33683,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -33981,7 +33977,7 @@ export interface operations {
             header?: {
                 /** @description Change the record only if it still has this ETag; otherwise 412. */
                 "If-Match"?: components["parameters"]["IfMatch"];
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -34042,7 +34038,7 @@ export interface operations {
             header?: {
                 /** @description Change the record only if it still has this ETag; otherwise 412. */
                 "If-Match"?: components["parameters"]["IfMatch"];
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -34103,7 +34099,7 @@ export interface operations {
             header?: {
                 /** @description Change the record only if it still has this ETag; otherwise 412. */
                 "If-Match"?: components["parameters"]["IfMatch"];
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -34298,7 +34294,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];
@@ -35617,7 +35613,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. A user has at most 10,000 stored responses; the oldest ones are deleted first. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
                 "Accord-Dry-Run"?: components["parameters"]["DryRun"];

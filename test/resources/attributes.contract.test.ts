@@ -77,6 +77,17 @@ describe('getOpenapiJson', { timeout: 60_000 }, () => {
     expect((await call('GET', '/openapi.json', undefined, { 'if-none-match': etag })).status).toBe(304)
   })
 
+  it('shows a stranger codes, names and options, which a generated client needs, and no other data', async () => {
+    const sent = { name: 'Hushhush Ltd', custom_attributes: { industry: options[0] } }
+    expect((await call('POST', '/contacts/organizations', sent)).status).toBe(201)
+    const known = token
+    token = ''
+    const { text } = await call('GET', '/openapi.json')
+    token = known
+    expect(text).toContain('Industry. 1 = Automotive, 2 = Logistics')
+    expect(text.includes('Hushhush')).toBe(false)
+  })
+
   it('is still a contract by the rules of the house, and says the same as YAML', async () => {
     const { text } = await call('GET', '/openapi.json')
     const findings = (served: string) => {

@@ -20,6 +20,12 @@ async function restart(config: Partial<ReturnType<typeof testConfig>>): Promise<
 }
 
 describe('login', () => {
+  it('cannot be tried, because a dry run would answer with a token that does not work', async () => {
+    const { status, body } = await login({}, { 'accord-dry-run': 'true' })
+    expect([status, Object.keys(body.errors)]).toEqual([422, ['header.Accord-Dry-Run']])
+    expect((await login({}, { 'accord-dry-run': 'false' })).status).toBe(200)
+  })
+
   it('issues a bearer token that works, named after the device, for a year', async () => {
     const { status, body } = await login({ email: ' ADMIN@example.com ' })
     expect(status).toBe(200)

@@ -52,6 +52,37 @@ async function confirmAndRun(id: number, changes: object = {}) {
   return validated.state === 'validated' ? using().post(id, 'start') : validated
 }
 
+describe('the analysis of a large file', () => {
+  it('reads the file once, also for calls at the same time, and follows changes of the settings', async () => {
+    const lines = Array.from({ length: 2000 }, (_, row) => `Firm ${row},${row}`)
+    const { id } = await record('organizations', 'once.csv', ['name,Annual turnover', ...lines].join('\n'))
+    const { files } = server.app.services
+    const find = files.find.bind(files)
+    let reads = 0
+    files.find = async (sha256) => {
+      const source = await find(sha256)
+      if (!source) return source
+      const read = source.read.bind(source)
+      return Object.assign(Object.create(source), {
+        read: (from: number, to: number) => {
+          reads++
+          return read(from, to)
+        },
+      })
+    }
+    try {
+      const [one, two] = await Promise.all([analysisOf(id), analysisOf(id)])
+      const first = reads
+      expect(first).toBeGreaterThan(0)
+      expect([two, await analysisOf(id), reads]).toEqual([one, one, first])
+      await server.admin.put(`${path}/${id}`, { encoding: 'windows-1252' })
+      expect((await analysisOf(id)).settings.encoding).toBe('utf-8')
+    } finally {
+      files.find = find
+    }
+  })
+})
+
 const german = [
   'Firma;Straße;PLZ;Ort;Land;Customer since;Last visit;ANNUAL-TURNOVER;Partner;Bemerkung',
   'Müller & Söhne;"Hauptstraße 1; Hof";01067;Dresden;DE;31.12.2015;1.2.2024 14:30;1.234.567,50 €;ja;wichtig',

@@ -1,7 +1,7 @@
 // Implements the header Idempotency-Key (DOMAIN 3.1). The reply to the first request with a key is
 // stored for 24 hours, in the transaction of the work. A repeated request gets the stored reply. If
 // a crash interrupted the first request, a repeated request continues after its last committed
-// transaction.
+// transaction. A user has at most 10,000 stored replies.
 
 import type { Selectable, Updateable } from 'kysely'
 import { LRUCache } from 'lru-cache'
@@ -20,6 +20,13 @@ import { transaction } from './write.ts'
  * longer commit.
  */
 const leaseMs = 60_000
+
+/**
+ * The number of stored replies of a user, over all tokens and sessions. The oldest ones are deleted
+ * at every hundredth key, so that a client that sends new keys all day does not fill the disk.
+ */
+const maxStored = 10_000
+const trimEvery = 100
 
 const stepped = new WeakSet<object>()
 
@@ -161,7 +168,31 @@ export async function once(ctx: Context, key: string, request: unknown, work: Wo
       replayed: true,
     }
   }
+  if (reserved.id % trimEvery === 0) await bestEffort(() => deleteOldest(ctx))
   return perform(ctx, { id: reserved.id, holder, progress: null }, work)
+}
+
+/** Deletes the oldest stored replies of the user beyond `maxStored`. Unfinished requests stay. */
+async function deleteOldest({ db, user }: Context): Promise<void> {
+  const tokens = db
+    .selectFrom('tokens')
+    .select('id')
+    .where('user_id', '=', user?.id ?? 0)
+  const sessions = db
+    .selectFrom('sessions')
+    .select('id')
+    .where('user_id', '=', user?.id ?? 0)
+  const stored = db
+    .selectFrom('idempotency_keys')
+    .select('id')
+    .where((eb) => eb.or([eb('token_id', 'in', tokens), eb('session_id', 'in', sessions)]))
+    .where('state', '=', 'completed')
+  const last = await stored.orderBy('id', 'desc').offset(maxStored).limit(1).executeTakeFirst()
+  if (last)
+    await db
+      .deleteFrom('idempotency_keys')
+      .where('id', 'in', stored.where('id', '<=', last.id))
+      .execute()
 }
 
 interface Held {

@@ -1,6 +1,8 @@
 // Detects the settings for the import of a file: separator, encoding, formats of dates and numbers,
 // and the field of each column. The encoding is detected from the whole file, everything else from
 // the first rows.
+
+import { LRUCache } from 'lru-cache'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import type { Source } from '../../kernel/files/download.ts'
@@ -31,21 +33,35 @@ const maxLength = 1024 * 1024
 const maxSamples = 5
 const maxSampleLength = 100
 
+interface FileSample {
+  encoding: Encoding
+  separator: Separator
+  rows: readonly (readonly string[])[]
+  warnings: readonly string[]
+}
+
+/**
+ * The samples of the files analyzed last, by the hash of the file. The encoding needs the whole
+ * file, so a file is read once and not at each call. Two calls at the same time share the reading.
+ */
+const samples = new LRUCache<string, Promise<FileSample>>({ max: 8 })
+
 /**
  * Throws `UnreadableFile` when the stored file is missing. Problems with the content of the file
  * become warnings.
  */
 export async function analyzeFile(ctx: Context, row: ImportRow): Promise<Analysis> {
-  const { source, contentType } = await openFile(ctx, row)
+  const { file, source, contentType } = await openFile(ctx, row)
   const isBook = isWorkbook(contentType)
-  const encoding = isBook ? (row.encoding as Encoding) : await detectEncoding(source)
-  const about = { contentType, encoding }
-  const warnings: string[] = []
-  const { separator, rows } = await readSample(source, about, row.field_separator as Separator).catch((error) => {
-    if (!(error instanceof UnreadableFile)) throw error
-    warnings.push(error.message)
-    return { separator: row.field_separator as Separator, rows: [] }
+  const given = { contentType, encoding: row.encoding as Encoding, separator: row.field_separator as Separator }
+  const key = JSON.stringify([file.sha256, given])
+  const sample = samples.get(key) ?? sampleOfFile(source, given)
+  samples.set(key, sample)
+  const { encoding, separator, rows, ...read } = await sample.catch((cause: unknown) => {
+    samples.delete(key)
+    throw cause
   })
+  const warnings = [...read.warnings]
   const [header = [], ...body] = rows
   const columns = header.map(
     (cell, index): ColumnValues => ({
@@ -79,6 +95,19 @@ export async function analyzeFile(ctx: Context, row: ImportRow): Promise<Analysi
       ...(suggested[index] as Suggestion),
     })),
     warnings,
+  }
+}
+
+async function sampleOfFile(
+  source: Source,
+  { contentType, separator, ...given }: { contentType: string; encoding: Encoding; separator: Separator },
+): Promise<FileSample> {
+  const encoding = isWorkbook(contentType) ? given.encoding : await detectEncoding(source)
+  try {
+    return { encoding, warnings: [], ...(await readSample(source, { contentType, encoding }, separator)) }
+  } catch (error) {
+    if (!(error instanceof UnreadableFile)) throw error
+    return { encoding, separator, rows: [], warnings: [error.message] }
   }
 }
 

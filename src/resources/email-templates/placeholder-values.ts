@@ -62,8 +62,12 @@ function addOwnerAndApp(ctx: Context, facts: Map<string, string>, record: Reply)
   return facts.set('app.name', config.appName).set('app.url', ctx.baseUrl)
 }
 
-/** Returns the placeholder values of many persons, by person id, with a fixed number of queries. */
+/**
+ * Returns the placeholder values of the given persons that the caller may read, by person id, with
+ * a fixed number of queries.
+ */
 export async function placeholdersOfPersons(ctx: Context, ids: readonly number[]): Promise<Map<number, Placeholders>> {
+  if (!canCall(ctx, persons.getOperation)) return new Map()
   const people = await persons.getMany(ctx, ids)
   const firms = [...people.values()].flatMap((person) => idAt(person, 'organization_id') ?? [])
   const organizationsOf = canCall(ctx, organizations.getOperation)

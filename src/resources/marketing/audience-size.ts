@@ -1,11 +1,13 @@
 // Counts the audience of a campaign before a run (DOMAIN 20.2): its persons, the addresses that the
-// run would reach, and the addresses left out for each reason.
+// run would reach, and the addresses left out for each reason. Only persons that the caller sees
+// count. Otherwise the numbers would tell whether an address belongs to a hidden person.
 import type { Schema } from '../../contract/types.ts'
-import type { Context } from '../../kernel/context.ts'
+import { type Context, canCall } from '../../kernel/context.ts'
 import type { Handler } from '../../kernel/handler.ts'
 import { yieldToEventLoop } from '../../kernel/runtime/cooperative.ts'
+import { persons } from '../persons/resource.ts'
 import { addressesIn } from './addresses.ts'
-import { audienceProblem, nextPersons } from './audience.ts'
+import { audienceProblem, nextPersons, storedAudience } from './audience.ts'
 import { campaigns } from './campaigns.ts'
 import { findExclusions } from './exclusions.ts'
 import { occurrenceOf } from './occurrence.ts'
@@ -25,8 +27,9 @@ export const getCampaignAudience: Handler<'getCampaignAudience'> = async (ctx, {
  */
 export async function countAudience(
   ctx: Context,
-  { id, audience, marketing_event }: Pick<Schema<'Campaign'>, 'id' | 'audience' | 'marketing_event'>,
+  { id, marketing_event, audience: shown }: Pick<Schema<'Campaign'>, 'id' | 'audience' | 'marketing_event'>,
 ): Promise<Schema<'CampaignAudienceSize'>> {
+  const audience = (await storedAudience(ctx, id)) ?? shown
   const run = { campaign_id: id, occurrence: occurrenceOf(marketing_event?.date) }
   const size = {
     matched: 0,
@@ -38,7 +41,7 @@ export async function countAudience(
     reachable: 0,
     problem: await audienceProblem(ctx, audience),
   }
-  if (size.problem !== null) return size
+  if (size.problem !== null || !canCall(ctx, persons.listOperation)) return size
   const counted = new Set<string>()
   for (let after = 0; ; await yieldToEventLoop()) {
     const people = await nextPersons(ctx, audience, { after, limit: atOnce })

@@ -1,6 +1,7 @@
 // The audience of a campaign (DOMAIN 20.1): all persons, the persons with a tag, the persons of an
 // import, or the persons that match a filter. A filter has the query parameters of `listPersons`
-// and is evaluated when the campaign runs. A campaign reaches persons of every owner.
+// and is evaluated when the campaign runs. A campaign reaches persons of every owner, but a caller
+// reads and counts only what the caller sees.
 import { type SqlBool, sql } from 'kysely'
 import { splitList } from '../../contract/input/query.ts'
 import type { FieldErrors } from '../../contract/output/problems.ts'
@@ -10,7 +11,7 @@ import { Problem } from '../../kernel/errors.ts'
 import type { NamedRecord, StoredReference } from '../../kernel/history/stored-references.ts'
 import { executePruned } from '../../kernel/query/join-pruning.ts'
 import type { Rows } from '../../kernel/query/page.ts'
-import { withoutVisibility } from '../../kernel/query/visibility.ts'
+import { visible, withoutVisibility } from '../../kernel/query/visibility.ts'
 import type { Writing } from '../../kernel/resource/define-resource.ts'
 import { checkReference, checkReferences } from '../../kernel/resource/references.ts'
 import { customAttributes } from '../attributes/attribute-set.ts'
@@ -55,6 +56,28 @@ export const presentAudience = (row: AudienceColumns): Audience => ({
   import_id: row.audience_import_id,
 })
 
+/**
+ * Returns whether the caller may set a filter, and so may read one: the caller sees all persons.
+ * Another caller would learn facts about hidden persons from a filter and the size of its audience.
+ */
+export const maySetFilters = (ctx: Context): boolean =>
+  canCall(ctx, persons.listOperation) && (ctx.user?.visibleOwners ?? null) === null
+
+/** Returns the audience as the caller may read it, without a filter that the caller may not set. */
+export function readableAudience<A extends Audience>(ctx: Context, audience: A): A {
+  return maySetFilters(ctx) ? audience : { ...audience, filter: null }
+}
+
+/** Returns the audience of a campaign with its filter, or null when the campaign was deleted. */
+export async function storedAudience({ db }: Context, id: number): Promise<Audience | null> {
+  const row = await db
+    .selectFrom('marketing_campaigns')
+    .select(['audience_type', 'audience_filter', 'audience_tag_id', 'audience_import_id'])
+    .where('id', '=', id)
+    .executeTakeFirst()
+  return row ? presentAudience(row) : null
+}
+
 /** The field that each audience type requires. The fields of the other types must be null. */
 const keys = { all: null, filter: 'filter', tag: 'tag_id', import: 'import_id' } as const
 
@@ -69,6 +92,9 @@ export async function toAudienceColumns(
 ): Promise<AudienceColumns | undefined> {
   if (sent === undefined || writing.errors.isRefused('audience')) return undefined
   const { type, filter = null, tag_id = null, import_id = null } = sent
+  // A caller who may not read the stored filter sends back what was read, which is null.
+  const keepsFilter = type === 'filter' && filter === null && writing.current?.audience_type === 'filter'
+  if (keepsFilter && !maySetFilters(writing.ctx)) return undefined
   const columns = {
     audience_type: type,
     audience_filter: filter && JSON.stringify(filter),
@@ -112,7 +138,7 @@ const references = { organization_id: organizations, user_id: users, tag_id: tag
  * size of a filtered audience would reveal facts about hidden persons.
  */
 async function checkFilter({ ctx, errors }: Checking, filter: Filter): Promise<void> {
-  if (!canCall(ctx, persons.listOperation) || (ctx.user && ctx.user.visibleOwners !== null))
+  if (!maySetFilters(ctx))
     throw new Problem('forbidden', 'Only a user who sees all persons can filter the audience of a campaign.')
   for (const [name, resource] of Object.entries(references))
     for (const key of [name, `${name}[not]`] as (keyof Filter)[])
@@ -158,10 +184,15 @@ function pathOfParameter(name: string): string {
 export async function audienceProblem(ctx: Context, { type, filter, tag_id, import_id }: Audience) {
   if (type === 'tag' && tag_id === null) return 'The tag of the audience was deleted.'
   if (type === 'import' && import_id === null) return 'The import of the audience was deleted.'
-  const dead = filter === null ? null : await deadReference(ctx, filter)
+  if (filter === null) return null
+  const problem = await filterProblem(ctx, filter)
+  return problem === null || maySetFilters(ctx) ? problem : 'The filter of the audience no longer works.'
+}
+
+async function filterProblem(ctx: Context, filter: Filter): Promise<string | null> {
+  const dead = await deadReference(ctx, filter)
   if (dead !== null) return dead
-  const errors = filter === null ? {} : await filterErrors(ctx, filter)
-  const [field, sentences] = Object.entries(errors)[0] ?? []
+  const [field, sentences] = Object.entries(await filterErrors(ctx, filter))[0] ?? []
   return field === undefined ? null : `The filter of the audience no longer works. ${field}: ${sentences?.join(' ')}`
 }
 
@@ -226,8 +257,9 @@ export async function replacingInAudience(
 }
 
 /**
- * Returns the next persons of an audience, ordered by id: at most `limit` persons with ids above
- * `after`. The caller must check the audience with `audienceProblem` first.
+ * Returns the next persons of an audience that the caller sees, ordered by id: at most `limit`
+ * persons with ids above `after`. A run has no user and sees all persons. The caller must check the
+ * audience with `audienceProblem` first.
  */
 export async function nextPersons(
   ctx: Context,
@@ -235,7 +267,10 @@ export async function nextPersons(
   { after, limit }: { after: number; limit: number },
 ): Promise<AudiencePerson[]> {
   const query = { ...filter, ...(tag_id !== null && { tag_id: [tag_id] }) }
-  const all: Rows<unknown> = (await persons.query(withoutVisibility(ctx), query)).clearSelect().clearOrderBy()
+  const all: Rows<unknown> = (await persons.query(withoutVisibility(ctx), query))
+    .where(visible(ctx, 'persons.user_id'))
+    .clearSelect()
+    .clearOrderBy()
   const within =
     import_id === null
       ? all

@@ -1,5 +1,6 @@
 // The settings of campaigns (DOMAIN 20.1). A campaign sends an e-mail to the persons of its
-// audience on the date of its event. run.ts starts the runs of campaigns.
+// audience on the date of its event. run.ts starts the runs of campaigns, and editor.ts tells whose
+// rights their placeholders have.
 import type { Schema } from '../../contract/types.ts'
 import { now } from '../../kernel/context.ts'
 import { flagField, textField, value } from '../../kernel/query/filter.ts'
@@ -8,10 +9,12 @@ import { checkReference, expandReferences } from '../../kernel/resource/referenc
 import { fold, oneLine } from '../../kernel/values/format.ts'
 import { referencesInText } from '../email-templates/placeholder-references.ts'
 import { emailTemplates } from '../email-templates/resource.ts'
+import { changedById } from '../users/acting-user.ts'
 import {
   audienceProblem,
   everyone,
   presentAudience,
+  readableAudience,
   referencesInFilter,
   replacingInAudience,
   toAudienceColumns,
@@ -71,7 +74,7 @@ export const campaigns = defineResource({
       const problem = await audienceProblem(writing.ctx, presentAudience({ ...everyone, ...current, ...audience }))
       if (problem !== null) errors.invalid('audience', problem)
     }
-    return {
+    const columns = {
       name,
       name_key: name === undefined ? undefined : fold(name),
       subject: oneLine(subject),
@@ -81,6 +84,7 @@ export const campaigns = defineResource({
       marketing_event_id: event,
       ...audience,
     }
+    return { ...columns, changed_by_id: changedById(writing.ctx, columns, current) }
   },
   refersTo: async (ctx, { subject, audience_filter }) => [
     ...(await referencesInText(ctx, 'subject', subject)),
@@ -92,7 +96,7 @@ export const campaigns = defineResource({
   afterSave: async (ctx, id, { status }) => {
     if (status === true && (await hasQueued(ctx, id))) await scheduleSending(ctx)
   },
-  toReply: (row): Schema<'Campaign'> => ({
+  toReply: (row, ctx): Schema<'Campaign'> => ({
     id: row.id,
     name: row.name,
     subject: row.subject,
@@ -105,12 +109,22 @@ export const campaigns = defineResource({
       row.marketing_event_id === null
         ? null
         : { id: row.marketing_event_id, name: row.event_name ?? '', date: row.event_date },
-    audience: presentAudience(row),
+    audience: readableAudience(ctx, presentAudience(row)),
     stats: { queued: 0, sending: 0, sent: 0, failed: 0, suppressed: 0, uncertain: 0, last_run_at: row.last_run_at },
     created_at: row.created_at,
     updated_at: row.updated_at,
     version: row.version,
   }),
+  // The log holds the filter and the numbers that the user of the event saw.
+  asRead: (ctx, { stats, ...snapshot }) => {
+    const isLimited = (ctx.user?.visibleOwners ?? null) !== null
+    const audience = snapshot.audience as Schema<'CampaignAudience'> | undefined
+    return {
+      ...snapshot,
+      ...(audience && { audience: readableAudience(ctx, audience) }),
+      ...(stats !== undefined && !isLimited && { stats }),
+    }
+  },
   loadRelated: async (ctx, replies, include) => {
     await loadStats(ctx, replies)
     await expandReferences(

@@ -17,14 +17,18 @@ export interface FilledCampaign extends CampaignDraft {
 }
 
 /**
- * Returns the subject of the campaign and the content of its template. Returns null when the
+ * Returns the subject of the campaign, the content of its template, and the user whose rights the
+ * placeholders have. Returns null when the
  * campaign or the template has been deleted.
  */
-export async function draftOf({ db }: Context, id: number): Promise<CampaignDraft | null> {
+export async function draftOf(
+  { db }: Context,
+  id: number,
+): Promise<(CampaignDraft & { changed_by_id: number | null }) | null> {
   const row = await db
     .selectFrom('marketing_campaigns')
     .innerJoin('email_templates', 'email_templates.id', 'marketing_campaigns.marketing_template_id')
-    .select(['marketing_campaigns.subject', 'email_templates.content'])
+    .select(['marketing_campaigns.subject', 'email_templates.content', 'marketing_campaigns.changed_by_id'])
     .where('marketing_campaigns.id', '=', id)
     .executeTakeFirst()
   return row ?? null

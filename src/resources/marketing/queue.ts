@@ -4,6 +4,7 @@
 import { v7 } from 'uuid'
 import { defineJob, releaseDedupeKey } from '../../jobs/queue.ts'
 import { type Context, now } from '../../kernel/context.ts'
+import { visible } from '../../kernel/query/visibility.ts'
 import { yieldIfDue } from '../../kernel/runtime/cooperative.ts'
 import { isVeto, longTransaction, write } from '../../kernel/write/write.ts'
 import { addressesIn } from './addresses.ts'
@@ -94,14 +95,18 @@ async function notYet(ctx: Context, run: CampaignRun, recipients: readonly Recip
 }
 
 /**
- * Returns the addresses that have a ledger row for this campaign and occurrence. An address that
- * was left out does not count, because its person may have consented since.
+ * Returns the addresses that have a ledger row for this campaign and occurrence, among the rows of
+ * persons that the caller sees. An address that was left out does not count, because its person may
+ * have consented since.
  */
 export async function addressesInLedger(
-  { db }: Context,
+  ctx: Context,
   run: CampaignRun,
   addresses: readonly string[],
 ): Promise<ReadonlySet<string>> {
+  const { db } = ctx
+  const isLimited = (ctx.user?.visibleOwners ?? null) !== null
+  const inSight = db.selectFrom('persons').select('id').where(visible(ctx, 'persons.user_id'))
   const known = new Set<string>()
   for (let from = 0; from < addresses.length; from += atOnce) {
     const rows = await db
@@ -111,6 +116,7 @@ export async function addressesInLedger(
       .where('occurrence', '=', run.occurrence)
       .where('address', 'in', addresses.slice(from, from + atOnce))
       .where('state', '!=', 'suppressed')
+      .$if(isLimited, (rows) => rows.where('person_id', 'in', inSight))
       .execute()
     for (const { address } of rows) known.add(address)
   }

@@ -7,8 +7,9 @@ import { Problem } from '../../kernel/errors.ts'
 import type { Handler } from '../../kernel/handler.ts'
 import type { Snapshot } from '../../kernel/write/events.ts'
 import { isOfListener, transaction, write } from '../../kernel/write/write.ts'
-import { audienceProblem, presentAudience } from './audience.ts'
+import { type AudienceColumns, audienceProblem, presentAudience } from './audience.ts'
 import { campaigns } from './campaigns.ts'
+import { editorProblem } from './editor.ts'
 import { occurrenceOf } from './occurrence.ts'
 import { type CampaignRun, queueAll, queueMails } from './queue.ts'
 import { scheduleSending } from './sending.ts'
@@ -37,10 +38,17 @@ async function start(ctx: Context, run: CampaignRun, runAt = ctx.time): Promise<
   })
 }
 
+type Ruled = AudienceColumns & { changed_by_id: number | null }
+
+/** Returns a sentence that explains why the campaign cannot run, or null. */
+const problemOf = async (ctx: Context, row: Ruled): Promise<string | null> =>
+  (await audienceProblem(ctx, presentAudience(row))) ?? editorProblem(ctx, row.changed_by_id)
+
 /**
  * Starts every active campaign of the day in one transaction, and returns the runs. A campaign is
- * skipped when its audience has a problem, or when a listener vetoes its run or fails. A second
- * call on the same day queues no e-mail twice, because an address gets one e-mail per occurrence.
+ * skipped when its audience or its editor has a problem, or when a listener vetoes its run or
+ * fails. A second call on the same day queues no e-mail twice, because an address gets one e-mail
+ * per occurrence.
  */
 export const processDay = (ctx: Context, date: string, runAt?: Date): Promise<CampaignRun[]> =>
   transaction(ctx, async (ctx) => {
@@ -48,7 +56,7 @@ export const processDay = (ctx: Context, date: string, runAt?: Date): Promise<Ca
       .selectFrom('marketing_campaigns')
       .leftJoin('marketing_events', 'marketing_events.id', 'marketing_campaigns.marketing_event_id')
       .select(['marketing_campaigns.id', 'marketing_events.date'])
-      .select(['audience_type', 'audience_filter', 'audience_tag_id', 'audience_import_id'])
+      .select(['audience_type', 'audience_filter', 'audience_tag_id', 'audience_import_id', 'changed_by_id'])
       .where('marketing_campaigns.status', '=', 1)
       .where('marketing_campaigns.marketing_template_id', 'is not', null)
       .where((eb) => eb.or([eb('marketing_events.date', 'is', null), eb('marketing_events.date', '=', date)]))
@@ -56,7 +64,7 @@ export const processDay = (ctx: Context, date: string, runAt?: Date): Promise<Ca
       .execute()
     const runs: CampaignRun[] = []
     for (const row of rows) {
-      const problem = await audienceProblem(ctx, presentAudience(row))
+      const problem = await problemOf(ctx, row)
       if (problem !== null) {
         ctx.services.log.warn({ campaign: row.id }, `A campaign did not run. ${problem}`)
         continue
@@ -114,7 +122,12 @@ export const runCampaign: Handler<'runCampaign'> = (ctx, { params: { id } }) =>
     const campaign = await campaigns.get(ctx, id)
     if (!campaign.status) throw new Problem('state_conflict', 'The campaign is not active.')
     if (campaign.marketing_template_id === null) throw new Problem('state_conflict', 'The campaign has no template.')
-    const problem = await audienceProblem(ctx, campaign.audience)
+    const row = await ctx.db
+      .selectFrom('marketing_campaigns')
+      .select(['audience_type', 'audience_filter', 'audience_tag_id', 'audience_import_id', 'changed_by_id'])
+      .where('id', '=', id)
+      .executeTakeFirstOrThrow()
+    const problem = await problemOf(ctx, row)
     if (problem !== null) throw new Problem('state_conflict', problem)
     await start(ctx, { campaign_id: id, occurrence: occurrenceOf(campaign.marketing_event?.date) })
     return { data: await campaigns.get(ctx, id), message: 'Campaign queued.' }

@@ -11,9 +11,9 @@ import { today } from '../../kernel/values/format.ts'
 import { transaction } from '../../kernel/write/write.ts'
 import { MailDeferred, MailRefused, type OutboundMessage } from '../../mail/outbound.ts'
 import { withGracePeriod } from '../../mail/send-grace.ts'
-import { placeholdersOfPersons } from '../email-templates/placeholder-values.ts'
 import { addressesIn } from './addresses.ts'
 import { campaignText, draftOf, type FilledCampaign, fillCampaign } from './content.ts'
+import { placeholdersForEditor } from './editor.ts'
 import { exclusionNotes, findExclusions } from './exclusions.ts'
 import { undatedOccurrence } from './occurrence.ts'
 import type { Send } from './sends.ts'
@@ -238,10 +238,8 @@ function afterFailure(ctx: Context, { id, attempts }: Send, cause: unknown, isSt
 async function fillNow(ctx: Context, { campaign_id, person_id, address }: Send): Promise<FilledCampaign | string> {
   const draft = await draftOf(ctx, campaign_id)
   if (!draft) return 'The campaign or its template was deleted.'
-  const id = person_id ?? 0
-  const facts = (await placeholdersOfPersons(ctx, [id])).get(id)
-  if (!facts) return 'The person was deleted.'
-  return fillCampaign(ctx, draft, facts, unsubscribeUrl(ctx, address))
+  const facts = await placeholdersForEditor(ctx, draft.changed_by_id, person_id ?? 0)
+  return typeof facts === 'string' ? facts : fillCampaign(ctx, draft, facts, unsubscribeUrl(ctx, address))
 }
 
 function messageOf(ctx: Context, { address, message_id }: Send, { subject, content }: FilledCampaign): OutboundMessage {

@@ -2,6 +2,7 @@
 // null when unknown. The server also stores the source and the time of its last change.
 import { type Context, now } from '../../kernel/context.ts'
 import { conditions } from '../../kernel/query/filter.ts'
+import { visible } from '../../kernel/query/visibility.ts'
 import { fold } from '../../kernel/values/format.ts'
 import { contactFilters } from './contacts.ts'
 
@@ -23,12 +24,14 @@ export function consentColumns(
 }
 
 /**
- * Returns the given addresses that belong to a person who has refused campaigns. `addresses` must
- * be folded.
+ * Returns the given addresses that belong to a person who has refused campaigns and whom the caller
+ * sees; a run has no user and sees all. `addresses` must be folded.
  */
 export async function refusedAddresses(ctx: Context, addresses: readonly string[]): Promise<ReadonlySet<string>> {
   if (addresses.length === 0) return new Set()
-  const people = (await personsWith(ctx, addresses)).where('persons.subscribed', '=', 0)
+  const people = (await personsWith(ctx, addresses))
+    .where('persons.subscribed', '=', 0)
+    .where(visible(ctx, 'persons.user_id'))
   const wanted = new Set(addresses)
   const refused = (await people.select('emails').execute()).flatMap(({ emails }) =>
     (JSON.parse(emails) as { value: string }[]).map(({ value }) => fold(value)),

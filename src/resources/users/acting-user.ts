@@ -1,6 +1,6 @@
-// The user with whose rights a webhook or workflow acts (DOMAIN chapter 0, rows 14 and 16): the
-// user who changed it last. A token that changes a webhook or workflow must have the abilities that
-// the webhook or workflow will use.
+// The user with whose rights a webhook, workflow or campaign acts (DOMAIN chapter 0, rows 14 and
+// 16): the user who changed it last. A token that changes a webhook or workflow must have the
+// abilities that the webhook or workflow will use.
 import type { OperationFact } from '../../contract/types.ts'
 import { signedInAs } from '../../kernel/auth/tokens.ts'
 import { assertCanCall, type Context, type CurrentUser } from '../../kernel/context.ts'
@@ -19,7 +19,7 @@ export function changedById({ user }: Context, columns: object, current: object 
 export const loadActingUser = async ({ db }: Context, id: number | null): Promise<CurrentUser | null> =>
   id === null ? null : signedInAs(db, id)
 
-export const inactiveReason = (noun: 'webhook' | 'workflow'): string =>
+export const inactiveReason = (noun: 'webhook' | 'workflow' | 'campaign'): string =>
   `The user who changed this ${noun} last is deleted or inactive. Save a change to it so that it acts with your rights.`
 
 /**

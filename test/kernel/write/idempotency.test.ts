@@ -15,6 +15,10 @@ beforeEach(async () => {
 })
 afterEach(() => server.close())
 
+const otherUser = {
+  ...{ name: 'Other', name_key: 'other', email: 'other@example.com', email_key: 'other@example.com' },
+  ...{ status: 1, view_permission: 'global', role_id: 1, created_at: start, updated_at: start },
+}
 const headers = { 'idempotency-key': 'once' }
 const gone = nameOf({ ...self, pid: 2 ** 22 + 1, began: '' }, 'gone')
 const callingToken = async () => {
@@ -25,6 +29,32 @@ const create = (name = 'Trade fair') => server.admin.post('/sources', { name }, 
 const count = async (): Promise<number> => (await server.admin.get('/sources')).body.meta.total
 
 describe('Idempotency-Key', () => {
+  it('keeps 10,000 answers of a user and deletes the oldest, but nothing unfinished or of others', async () => {
+    const { db } = server.store
+    const { id: token_id } = await callingToken()
+    const { id: user_id } = await db.insertInto('users').values(otherUser).returning('id').executeTakeFirstOrThrow()
+    await server.as(user_id)
+    const other = await db.selectFrom('tokens').select('id').where('user_id', '=', user_id).executeTakeFirstOrThrow()
+    const row = (token_id: number, key: string, state: string) => ({
+      ...{ token_id, key, state, request_hash: 'x', status: 201, headers: '{}', body: 'x', held_by: 'x' },
+      ...{ created_at: start, expires_at: '2026-03-02T09:30:00.000Z' },
+    })
+    const rows = [row(other.id, 'other', 'completed'), row(token_id, 'unfinished', 'committed')]
+    for (let at = 0; at < 10_050; at++) rows.push(row(token_id, `old ${at}`, 'completed'))
+    for (let at = 0; at < rows.length; at += 500)
+      await db
+        .insertInto('idempotency_keys')
+        .values(rows.slice(at, at + 500))
+        .execute()
+    for (let at = 0; at < 100; at++)
+      await server.admin.post('/sources', { name: `New ${at}` }, { headers: { 'idempotency-key': `new ${at}` } })
+    const left = await db.selectFrom('idempotency_keys').select(['key', 'token_id']).orderBy('id').execute()
+    const keys = left.map(({ key }) => key)
+    expect(keys.length).toBeLessThanOrEqual(2 + 10_000 + 100)
+    expect([keys.includes('other'), keys.includes('unfinished'), keys.includes('old 0')]).toEqual([true, true, false])
+    expect([keys.includes('old 10049'), keys.includes('new 0')]).toEqual([true, true])
+  })
+
   it('answers 409, and does not work again, when an earlier version lost the answer', async () => {
     await create()
     await server.store.db
