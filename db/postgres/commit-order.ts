@@ -7,7 +7,7 @@ import { lockTimeoutMs, type Pools } from './connection.ts'
 /**
  * The longest pause between two statements of a transaction. Then the server ends it. A process
  * that stands still can hold the others up twice: with a transaction in the order, and then with
- * one that runs alone. Twice this pause stays below three seconds.
+ * one that runs alone. Twice this pause is 2.2 seconds.
  */
 export const maxPauseInTransactionMs = 1_100
 

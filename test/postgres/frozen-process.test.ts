@@ -15,7 +15,7 @@ import { openImage } from '../support/engine.ts'
 import { type PgBouncer, startPgBouncer } from '../support/pgbouncer.ts'
 import { needing } from '../support/programs.ts'
 
-/** The time that the server allows, with room for a busy machine. The usual gap is below 3 s. */
+/** The time that the server allows, with room for a busy machine. The usual gap is 1.3 to 3.1 s. */
 const longestGapMs = 4_500
 const frozenMs = 9_000
 
