@@ -387,7 +387,7 @@ describe('a stream of listEvents', () => {
     while (!told.includes('First')) told = (await stream.next()).value
     const next = stream.next()
     await given(server.admin).tag({ name: 'Second' })
-    expect((await next).value).toContain('Second')
+    expect(String((await next).value)).toContain('Second')
     await stream.return?.()
   })
 
