@@ -391,6 +391,15 @@ describe('a stream of listEvents', () => {
     await stream.return?.()
   })
 
+  it('ends when its client reads nothing during four heartbeats', async () => {
+    const stream = await reader(server.admin.token ?? '', { beatMs: 20, lookMs: 600_000 })
+    await given(server.admin).tag({ name: 'Unread' })
+    let told = (await stream.next()).value
+    while (!told.includes('Unread')) told = (await stream.next()).value
+    await new Promise((resolve) => setTimeout(resolve, 200))
+    expect((await stream.next()).done).toBe(true)
+  })
+
   it('leaves nothing behind when its reader goes while it waits', async () => {
     const stream = await reader(anna.token ?? '')
     await stream.next()

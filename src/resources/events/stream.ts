@@ -145,7 +145,11 @@ async function* streamEntries(
       }
       // The heartbeat contains the position, because the position also advances past invisible
       // events.
-      if (alarm.takeBeat()) yield `: still here\nid: ${place}\n\n`
+      if (!alarm.isOver() && alarm.takeBeat()) {
+        alarm.offer()
+        yield `: still here\nid: ${place}\n\n`
+        alarm.taken()
+      }
     }
   } finally {
     release()
