@@ -530,6 +530,7 @@ describe('regenerate', { timeout: 60_000 }, () => {
   const root = mkdtempSync(join(tmpdir(), 'accord-codegen-'))
   afterAll(() => rmSync(root, { recursive: true }))
   mkdirSync(join(root, 'src'))
+  writeFileSync(join(root, 'src/cli.ts'), '')
   writeFileSync(join(root, 'package.json'), '{}')
   const save = (text: string) => writeFileSync(join(root, 'openapi.yaml'), text)
 

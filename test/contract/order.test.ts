@@ -113,9 +113,12 @@ describe('a dry run', () => {
       expect
         .soft([path, wrong.status, Object.keys(wrong.body.errors ?? {})])
         .toEqual([path, 422, ['header.Accord-Dry-Run']])
-      const tried = await server.admin.post(path, body, { headers: { 'accord-dry-run': 'true' } })
-      expect.soft([path, tried.status, tried.headers['accord-dry-run']]).toEqual([path, 200, 'true'])
     }
+    // A login has no dry run, because its token would not work.
+    const login = await server.admin.post('/login', credentials, { headers: { 'accord-dry-run': 'true' } })
+    expect([login.status, Object.keys(login.body.errors)]).toEqual([422, ['header.Accord-Dry-Run']])
+    const tried = await server.admin.post('/logout', {}, { headers: { 'accord-dry-run': 'true' } })
+    expect([tried.status, tried.headers['accord-dry-run']]).toEqual([200, 'true'])
     expect((await server.admin.get('/account')).status).toBe(200)
     const long = await server.admin.post('/logout', {}, { headers: { 'idempotency-key': 'k'.repeat(256) } })
     expect(Object.keys(long.body.errors)).toEqual(['header.Idempotency-Key'])
