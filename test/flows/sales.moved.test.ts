@@ -47,6 +47,8 @@ needing('postgres').describe('the sales data set on PostgreSQL', { timeout: 1_20
     loaded = await loadSales(api, sales, () => undefined)
     await loader.work()
     await loader.app.http.close()
+    // migrate-to refuses a database that another connection has open.
+    await folder.stop()
 
     const target = cluster.url('postgres')
     const { code, stderr } = await said(() => migrateToCommand(folder.config, target, { json: true }))
