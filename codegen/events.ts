@@ -1,4 +1,4 @@
-// The catalogue of events (DOMAIN 17.2). The lint refuses any other name in x-events, because a
+// The catalogue of events. The lint refuses any other name in x-events, because a
 // misspelled event would have no subscribers. codegen/webhooks.ts renders the catalogue into the
 // contract.
 

@@ -51,7 +51,7 @@ import { eventAliases } from './resources/system/event-patterns.ts'
 import { checkSearchAfterKill } from './resources/system/housekeeping.ts'
 import { formsLacking } from './resources/web-forms/forms-missing-attribute.ts'
 
-/** The timeouts, in milliseconds, of requests to addresses that users have chosen (DOMAIN 18.5). */
+/** The timeouts, in milliseconds, of requests to addresses that users have chosen. */
 const outboundMs = { connect: 5_000, total: 15_000 }
 
 export interface AppOptions {
@@ -157,7 +157,7 @@ function createHttp({ config, lines }: AppOptions, frameworkErrors: AnswerError)
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: 16 * 1024 },
     frameworkErrors,
   })
-  // contract/read-request.ts reads the body after authentication (DOMAIN 4.3), so Fastify must not
+  // contract/read-request.ts reads the body after authentication, so Fastify must not
   // parse it.
   http.removeAllContentTypeParsers()
   http.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body))

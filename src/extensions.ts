@@ -1,4 +1,4 @@
-// Loads the listener modules that ACCORD_LISTENERS names (DOMAIN 17.1): files, folders or packages.
+// Loads the listener modules that ACCORD_LISTENERS names: files, folders or packages.
 // At start, each default export is called once with the typed emitter, in the configured order. See
 // extensions.example.mjs.
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'

@@ -144,8 +144,7 @@ export const publicGuards: PublicGuards = {
 }
 
 /**
- * Functions by operationId that check the rules for a body that the schema has already refused
- * (DOMAIN 4.3).
+ * Functions by operationId that check the rules for a body that the schema has already refused.
  */
 export const examiners: Examiners = Object.assign(
   { createToken: examineCreation },

@@ -1,4 +1,4 @@
-// Changes a record without losing the change of another client (If-Match, DOMAIN 4).
+// Changes a record without losing the change of another client (If-Match).
 import { AccordProblem } from './problem.ts'
 
 /** The result of a call of the client. */

@@ -1,4 +1,4 @@
-// Reads the configuration from the environment (DOMAIN 25.3). No other file reads the environment.
+// Reads the configuration from the environment. No other file reads the environment.
 // The table in settings.ts lists every setting. An invalid value stops the start with a message
 // that names the variable.
 import { readFileSync } from 'node:fs'

@@ -139,7 +139,7 @@ export const parseOrigins: Parser<string[]> = (text, name, warn) => {
   return [...new Set(origins)]
 }
 
-/** Returns the factor for the limits of DOMAIN 25.2. Returns null when rate limits are off. */
+/** Returns the factor for the rate limits. Returns null when rate limits are off. */
 export const parseRateFactor: Parser<number | null> = (text, name) => {
   if (text === 'on') return 1
   if (text === 'off') return null

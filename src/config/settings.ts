@@ -1,4 +1,4 @@
-// The table of all settings (DOMAIN 25.3). config.ts uses it to read the environment.
+// The table of all settings. config.ts uses it to read the environment.
 // settings-text.ts uses it to print the .env template, the table in config/README.md and `accord
 // serve --help`.
 import { join, resolve } from 'node:path'

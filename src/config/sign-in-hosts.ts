@@ -1,4 +1,4 @@
-// The hosts that users may sign in from (DOMAIN 6.2), and a warning when the server accepts calls
+// The hosts that users may sign in from, and a warning when the server accepts calls
 // from other machines but allows sign-in only at localhost.
 import { isIP } from 'node:net'
 import type { Config } from './config.ts'

@@ -1,6 +1,5 @@
 // Sets up openapi-backend, which runs the security handler, the validation and the handler of every
-// request in the order of DOMAIN 4.3. The caller of `createBackend` supplies these steps as a
-// `Pipeline`.
+// request, in this order. The caller of `createBackend` supplies these steps as a `Pipeline`.
 import type { Readable } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Context as BackendContext, OpenAPIBackend } from 'openapi-backend'

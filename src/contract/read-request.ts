@@ -38,7 +38,7 @@ function normalize(
 }
 
 /**
- * Returns the path parameters. An id consists of plain digits (DOMAIN 3.1), but Ajv would coerce
+ * Returns the path parameters. An id consists of plain digits, but Ajv would coerce
  * `0x1` and `1e3` to numbers. So such a text becomes a list, which Ajv refuses.
  */
 function readParams(sent: Readonly<Record<string, string>>, ids: readonly string[]): Record<string, unknown> {

@@ -1,4 +1,4 @@
-// Refuses an invalid request with a reply that lists all errors (DOMAIN 4.1, 4.3).
+// Refuses an invalid request with a reply that lists all errors.
 import type { ErrorObject } from 'ajv'
 import type { OpenAPIBackend } from 'openapi-backend'
 import type { Exchange } from './backend.ts'
@@ -19,7 +19,7 @@ export async function refuse(
   findings: readonly ErrorObject[] = [],
 ): Promise<never> {
   const { call, pipeline, request, found } = exchange
-  // An id is a positive integer (DOMAIN 3.1). No record has any other id, so the reply is 404.
+  // An id is a positive integer. No record has any other id, so the reply is 404.
   if (findings.some(({ instancePath }) => instancePath.startsWith('/path'))) throw new Problem('not_found')
   const isBodyAlone =
     found.query.length === 0 &&

@@ -247,7 +247,7 @@ const connectionsOf = ({ server }: FastifyInstance): Promise<number> =>
   new Promise((resolve) => server.getConnections((error, count) => resolve(error ? 0 : count)))
 
 /**
- * Returns the request id that the caller sent if it is safe to log, or else a new id (DOMAIN 3.1).
+ * Returns the request id that the caller sent if it is safe to log, or else a new id.
  */
 export const requestId = (sent: string | string[] | undefined): string =>
   typeof sent === 'string' && /^[A-Za-z0-9._-]{1,128}$/.test(sent) ? sent : randomUUID()

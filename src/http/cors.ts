@@ -1,4 +1,4 @@
-// CORS headers (DOMAIN 3.1). Any origin may call public web forms, without credentials. Listed
+// CORS headers. Any origin may call public web forms, without credentials. Listed
 // origins may call every other path, with credentials. @fastify/cors is not used, because OPTIONS
 // has its own handler (with Allow), and Vary must be added to the finished response.
 

@@ -135,7 +135,7 @@ function toProblem(error: FastifyError | Problem): Problem {
 }
 
 /**
- * Returns whether the response is the login page (DOMAIN 4.4): for a 401 with WWW-Authenticate, if
+ * Returns whether the response is the login page: for a 401 with WWW-Authenticate, if
  * the request does not accept JSON.
  */
 function wantsLoginPage(problem: Problem, { headers }: FastifyRequest): boolean {

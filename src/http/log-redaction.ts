@@ -1,4 +1,4 @@
-// Removes secrets and personal data from errors and from every log line (DESIGN 9). Own log calls
+// Removes secrets and personal data from errors and from every log line. Own log calls
 // do not contain them, but errors of libraries and of other servers may quote them.
 import { Problem } from '../contract/output/problems.ts'
 import { BuryJob } from '../jobs/queue.ts'

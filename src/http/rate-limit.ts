@@ -1,4 +1,4 @@
-// Rate limits (DOMAIN 25.2): a token bucket for each API token, session and network address. Each
+// Rate limits: a token bucket for each API token, session and network address. Each
 // process has its own buckets. attempt-limits.ts has the limits that all processes share.
 import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'

@@ -1,4 +1,4 @@
-// The contract that the documentation shows (DOMAIN 26). `accord install` and `accord regenerate`
+// The contract that the documentation shows. `accord install` and `accord regenerate`
 // write it to the data folder. Until then, a change of openapi.yaml does not appear.
 import { createHash } from 'node:crypto'
 import { mkdirSync, readFileSync, rmSync, statSync } from 'node:fs'

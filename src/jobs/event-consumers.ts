@@ -1,4 +1,4 @@
-// Passes events of the event log to consumers (DESIGN 6). A consumer handles events in the
+// Passes events of the event log to consumers. A consumer handles events in the
 // transaction that stores its position, so it handles each event exactly once, even after a crash.
 // Each consumer has its own position and reads a limited number of events in one transaction.
 import { type Selectable, type SqlBool, sql } from 'kysely'

@@ -1,4 +1,4 @@
-// Defines and enqueues durable jobs (DOMAIN 25.1). A job is a row. A write that needs background
+// Defines and enqueues durable jobs. A job is a row. A write that needs background
 // work inserts the row in its own transaction. leases.ts claims jobs, and worker.ts runs them.
 
 import { type Context, now, type Services } from '../kernel/context.ts'

@@ -1,4 +1,4 @@
-// Computes when a schedule was last due (DOMAIN 25.1). A schedule has a time of day in the
+// Computes when a schedule was last due. A schedule has a time of day in the
 // installation's time zone, or an interval in minutes.
 import { DateTime } from 'luxon'
 import type { Services } from '../kernel/context.ts'

@@ -1,4 +1,4 @@
-// Passes events to their consumers, claims due jobs and runs the jobs (DOMAIN 25.1). Each kind of
+// Passes events to their consumers, claims due jobs and runs the jobs. Each kind of
 // job limits how many of its jobs run at once. A commit of this process wakes the worker. A poll
 // once a second finds the commits of other processes.
 import { type Context, type Services, systemContext } from '../kernel/context.ts'

@@ -36,7 +36,7 @@ export interface CurrentUser {
   permissions: 'all' | ReadonlySet<string>
   viewPermission: 'global' | 'group' | 'individual'
   /**
-   * The ids of the owners whose records the user sees; null when the user sees all (DOMAIN 7.4).
+   * The ids of the owners whose records the user sees; null when the user sees all.
    */
   visibleOwners: readonly number[] | null
 }
@@ -293,7 +293,7 @@ export function requireUser(ctx: Context): CurrentUser {
 
 /**
  * Returns the author of a write; null when the author is the system. A workflow acts with a user's
- * rights, but the system counts as the author of its writes (DOMAIN 18.3).
+ * rights, but the system counts as the author of its writes.
  */
 export const author = ({ user, workflowRun }: Pick<Context, 'user' | 'workflowRun'>): CurrentUser | null =>
   workflowRun === undefined ? user : null

@@ -1,4 +1,4 @@
-// The problems that rules throw (DOMAIN 4.2), and `ValidationErrors`, which collects all errors of
+// The problems that rules throw, and `ValidationErrors`, which collects all errors of
 // a write.
 import { type Conflict, type FieldErrors, Problem } from '../contract/output/problems.ts'
 
@@ -13,7 +13,7 @@ export const isProtected = (detail: string): Problem => new Problem('protected',
 export const inUse = (detail: string, conflicts: Conflict[]): Problem => new Problem('in_use', detail, { conflicts })
 
 /**
- * Collects the errors of one write (DOMAIN 4.3). If a field is invalid, `throwIfAny` throws 422,
+ * Collects the errors of one write. If a field is invalid, `throwIfAny` throws 422,
  * which also lists values that other records have taken. If all errors are taken values, it throws
  * 409.
  */

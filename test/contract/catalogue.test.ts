@@ -1,6 +1,5 @@
-// The event catalogue (DOMAIN 17.2): the contract has every event, an operation declares it, and
+// The event catalogue: the contract has every event, an operation declares it, and
 // the operation fires its before- and after-event.
-import { existsSync, readFileSync } from 'node:fs'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { catalogueEvents, eventBases } from '../../codegen/events.ts'
@@ -80,16 +79,6 @@ const bareOnly = [
     (noun) => `${noun}.restore`,
   ),
 ]
-/**
- * Events that are not in the table of DOMAIN 17.2. Chapter 0 adds sessions, outcomes of leads and
- * restores, and 20.2 adds resending a mail that may have been sent.
- */
-const amended = [
-  'marketing.send.resend',
-  'user.session.create',
-  'user.session.delete',
-  ...bareOnly.filter((name) => !name.startsWith('data_transfer.')),
-]
 /** Events that are also fired without suffix, after the pair. */
 const bareToo = ['user.account.update-password']
 const names = [
@@ -98,42 +87,9 @@ const names = [
   ...bareToo,
 ].sort()
 
-/** The path of the specification, which may be missing. */
-const specification = new URL('../../../shared/DOMAIN.md', import.meta.url)
-
-/**
- * Returns the names in the table with short forms expanded: `.update` after `lead.create`,
- * `persons.tag.*` for verbs in parentheses.
- */
-function written(text: string): string[] {
-  const table = text.slice(text.indexOf('### 17.2 '), text.indexOf('### 17.3 '))
-  const rows = table.split('\n').filter((line) => /^\|.*`/.test(line))
-  return rows.flatMap((row) => {
-    const words = [...row.matchAll(/`([^`]+)`/g)].map(([, word = '']) => word).filter((word) => /^[\w.*-]+$/.test(word))
-    const verbs = words.filter((word) => /^(create|update|delete)$/.test(word))
-    let noun = ''
-    return words.flatMap((word) => {
-      if (verbs.includes(word) || word === '.before' || word === '.after') return []
-      if (word.startsWith('.')) return [noun + word]
-      noun = word.slice(0, word.lastIndexOf('.'))
-      // Not an event, such as the name of a field.
-      if (!word.includes('.')) return []
-      return word.endsWith('.*') ? verbs.map((verb) => `${noun}.${verb}`) : [word]
-    })
-  })
-}
-
 describe('the catalogue of events', () => {
   it('is what the contract may declare, no more and no less', () => {
     expect([...eventBases].sort()).toEqual(bases)
-  })
-
-  it('is the table of the specification', () => {
-    // Without the specification, the list above is the reference.
-    const found = existsSync(specification)
-      ? [...new Set([...written(readFileSync(specification, 'utf8')), ...amended])].sort()
-      : bases
-    expect(found).toEqual(bases)
   })
 
   it('has nothing that no operation declares', () => {

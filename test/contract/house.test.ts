@@ -1,5 +1,5 @@
-// The house rules, checked by text search: each concern is in one place (DESIGN 4), imports follow
-// one order (DESIGN 5), and a tag, its folder and its test have the same name.
+// The house rules, checked by text search: each concern is in one place, imports follow
+// one order, and a tag, its folder and its test have the same name.
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -96,7 +96,7 @@ const rules: Rule[] = [
     name: 'HTTP',
     pattern: /from 'fastify'/,
     home: /^src\/(app|server|contract\/routes)\.ts$|^src\/http\//,
-    sentence: 'A handler gets data and returns data (house rule 3).',
+    sentence: 'A handler gets data and returns data.',
   },
   {
     name: 'a mail or call to outside',
@@ -139,7 +139,7 @@ describe('each concern has one home', () => {
 })
 
 /**
- * The groups of slices. A slice may import from its own group and from earlier groups (DESIGN 5).
+ * The groups of slices. A slice may import from its own group and from earlier groups.
  */
 const groups = [
   ['roles', 'users', 'groups', 'authentication', 'tokens', 'account', 'system', 'files'],

@@ -1,5 +1,5 @@
 // Mass assignment: every create and update gets a body with all columns of its table, all
-// properties of its reply, and internal names. Reply properties are ignored (DOMAIN 3.4), all
+// properties of its reply, and internal names. Reply properties are ignored, all
 // others are refused, and the stored row is the same as without them.
 import { sql } from 'kysely'
 import { beforeAll, describe, it } from 'vitest'

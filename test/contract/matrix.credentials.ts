@@ -7,7 +7,7 @@ import { type Cells, keep, token, untouched } from './matrix.ts'
 import { request, send, type World } from './support.ts'
 
 /**
- * The public operations and their reasons (DOMAIN 1, 6, 14.4, 16, 19, 20). No other operation may
+ * The public operations and their reasons. No other operation may
  * be public.
  */
 const open: Record<string, string> = {

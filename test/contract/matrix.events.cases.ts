@@ -1,4 +1,4 @@
-// The callers who see events of a record, by its type (DOMAIN 7.4, 16 and 20.2).
+// The callers who see events of a record, by its type.
 import { type Owner, sees, type View } from './matrix.scope.ts'
 
 interface Case {

@@ -26,7 +26,7 @@ const watched = ['leads', 'persons', 'quotes', 'activities']
 const withOwner = ['leads', 'persons', 'organizations', 'quotes', 'activities', 'emails', 'tokens', 'sessions', 'files']
 /**
  * Events that are not sent to webhooks, because they could reveal a secret or a delivery causes
- * them (DOMAIN 18.5).
+ * them.
  */
 const untold = ['tokens, gone', 'webhooks, gone']
 const linked = ['leads', 'persons', 'organizations', 'quotes', 'activities', 'emails']

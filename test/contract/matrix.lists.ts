@@ -253,8 +253,7 @@ export function listCells(of: () => World, cells: Cells): void {
 
 const add = (one: number, other: number): number => one + other
 /**
- * Returns a reply without references, which may show the id and label of hidden records (DOMAIN
- * 3.5).
+ * Returns a reply without references, which may show the id and label of hidden records.
  */
 function withoutRefs(body: unknown): string | undefined {
   if (body === undefined) return undefined

@@ -19,7 +19,7 @@ const alsoNeeded: Record<string, string[]> = {
   rotateWebhookSecret: ['*:read'],
 }
 
-/** Operations for every user, regardless of the role (DOMAIN 7.3). Their replies are filtered. */
+/** Operations for every user, regardless of the role. Their replies are filtered. */
 const forAnyUser = [
   ...['logout', 'getSession', 'deleteSession', 'getAccount', 'updateAccount'],
   ...['listAccountSessions', 'deleteAccountSession'],

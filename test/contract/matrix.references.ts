@@ -1,5 +1,5 @@
 // References in a body: wherever a body has an id, a hidden record causes the same 422 as an
-// unknown id (DOMAIN 3.4), and nothing changes. A visible record is accepted.
+// unknown id, and nothing changes. A visible record is accepted.
 import { beforeAll, describe, it } from 'vitest'
 import { validBody } from '../support/given.ts'
 import {

@@ -1,4 +1,4 @@
-// The visibility rules of DOMAIN 7.4 and 16 as a table of scoped records, and the users to test
+// The visibility rules as a table of scoped records, and the users to test
 // them: the caller, a group mate and an outsider.
 import { sql } from 'kysely'
 import { facts } from '../support/schema.ts'
@@ -11,13 +11,13 @@ export type Owner = 'caller' | 'mate' | 'outsider' | 'none'
 export const views: readonly View[] = ['individual', 'group', 'global']
 export const owners: readonly Owner[] = ['caller', 'mate', 'outsider', 'none']
 
-/** Returns whether a view shows records of an owner (DOMAIN 7.4). */
+/** Returns whether a view shows records of an owner. */
 export const sees = (view: View, owner: Owner): boolean =>
   view === 'global' || owner === 'caller' || (view === 'group' && owner === 'mate')
 
 interface Scope {
   table: string
-  /** Whether a view shows records of an owner. The default is DOMAIN 7.4. */
+  /** Whether a view shows records of an owner. The default is the function `sees` above. */
   sees?: (view: View, owner: Owner) => boolean
   /** Whether every caller may read the records, so that only changes depend on visibility. */
   isOpenToRead?: boolean
@@ -43,7 +43,7 @@ export const scopes: Record<string, Scope> = {
   sessions: { table: 'sessions', isAlwaysOwned: true, sees: (_view, owner) => owner === 'caller' },
 }
 
-/** The record types of DOMAIN 7.4. */
+/** The record types whose visibility depends on their owner. */
 export const records = ['leads', 'persons', 'organizations', 'quotes', 'activities', 'emails'] as const
 
 export interface People {

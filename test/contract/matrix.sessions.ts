@@ -1,4 +1,4 @@
-// Sessions as credentials (DOMAIN 6.5): operations are called from an own page, from another site,
+// Sessions as credentials: operations are called from an own page, from another site,
 // without the CSRF value, and with an ended session.
 import { createHash } from 'node:crypto'
 import { beforeAll, describe, it } from 'vitest'

@@ -1,4 +1,4 @@
-// Privilege escalation (DOMAIN 6.4, 7.1): a token can pass on only its abilities, a user only own
+// Privilege escalation: a token can pass on only its abilities, a user only own
 // permissions. Tokens of other users are 404, and /metrics without a token is allowed only from
 // loopback.
 import { beforeAll, describe, it } from 'vitest'
@@ -9,7 +9,7 @@ import { addUser } from '../support/viewers.ts'
 import { type Cells, keep, token, untouched } from './matrix.ts'
 import type { World } from './support.ts'
 
-/** Returns whether a token with the ability `held` may pass on `wanted` (DOMAIN 6.4). */
+/** Returns whether a token with the ability `held` may pass on `wanted`. */
 function gives(held: string, wanted: string): boolean {
   const [area, verb] = held.split(':')
   if (held === '*' || held === wanted) return true

@@ -1,5 +1,5 @@
 // Cells of the authorization matrix. A cell compares an aspect of a reply with its required value,
-// which is derived from the contract and matrix.scope.ts (DOMAIN 7).
+// which is derived from the contract and matrix.scope.ts.
 import { isDeepStrictEqual } from 'node:util'
 import { sql } from 'kysely'
 import { expect } from 'vitest'

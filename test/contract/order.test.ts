@@ -1,4 +1,4 @@
-// The order of checks (DOMAIN 4.3): before authentication, only the size of a body is checked. The
+// The order of checks: before authentication, only the size of a body is checked. The
 // method is checked before the body, and the record in the path before errors of the body.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startServer, type TestServer } from '../support/app.ts'

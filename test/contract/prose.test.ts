@@ -41,6 +41,7 @@ const phrases: [pattern: RegExp, instead: string][] = [
     /(?<!\b[Tt]here )\b(is|are|was|were) no (?!longer\b|more\b|need\b|other\b|such\b|way\b|limit\b|reason\b|point\b|matter\b)[a-z]/,
     'write "is not a …" or "there is no …"',
   ],
+  [/\b(DOMAIN|DESIGN)( chapter)? \d|\bhouse rule \d/, 'state the rule: the repository is the specification'],
   [/\bOf (a|an|each|all|these|those|them|what|which|both|several|two|one) [a-z]/, 'begin with the subject'],
 ]
 

@@ -51,7 +51,7 @@ interface State {
   sees: Map<number, 'all' | Set<number>>
 }
 
-/** Computes the visibility by DOMAIN 7.4. */
+/** Computes the visibility from users and groups: own records, those of the groups, or all. */
 async function look(): Promise<State> {
   const { db } = server.store
   const users = await db.selectFrom('users').selectAll().execute()

@@ -1,5 +1,5 @@
 // The served contract contains the custom attributes of the installation, with their types. A
-// generated client compiles with a valid option and not with an invalid one (DOMAIN 8.3, 26).
+// generated client compiles with a valid option and not with an invalid one.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'

@@ -1,4 +1,4 @@
-// Timestamps in requests, forms and files (DOMAIN 3.2): a text without an offset is a time in
+// Timestamps in requests, forms and files: a text without an offset is a time in
 // ACCORD_TIMEZONE, and a date without a time is midnight there.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startServer, type TestServer } from '../support/app.ts'

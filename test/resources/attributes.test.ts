@@ -1,4 +1,4 @@
-// Custom attributes (DOMAIN 8): the attribute itself with its options, and its effect on records.
+// Custom attributes: the attribute itself with its options, and its effect on records.
 import { sql } from 'kysely'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { Schema } from '../../src/contract/types.ts'

@@ -1,5 +1,5 @@
 // Password hashing: argon2id, the same work for an unknown account, and a limited number of
-// concurrent hashes (DESIGN 8). For the limit, a mock replaces the hash function and ends when the
+// concurrent hashes. For the limit, a mock replaces the hash function and ends when the
 // test allows it.
 import { availableParallelism } from 'node:os'
 import { beforeEach, describe, expect, it, vi } from 'vitest'

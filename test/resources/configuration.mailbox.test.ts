@@ -1,4 +1,4 @@
-// The mailbox password is sent only to the server that it was set for (DOMAIN 14.4, 15.5). A user
+// The mailbox password is sent only to the server that it was set for. A user
 // with the permission `configuration` cannot redirect it to another server.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { systemContext } from '../../src/kernel/context.ts'

@@ -184,7 +184,7 @@ describe('an export', () => {
     const lead = { title: 'Seats', lead_value: 1, user_id: id, custom_attributes: values }
     expect((await server.admin.post('/leads', lead)).status).toBe(201)
     await server.admin.post('/leads', { title: 'None', lead_value: 1, user_id: id })
-    // The caller may not see the person. A reference shows its name to everyone (DOMAIN 3.5).
+    // The caller may not see the person. A reference shows its name to everyone.
     expect((await caller.get(`/contacts/persons/${referrer}`)).status).not.toBe(200)
     const [{ custom_labels: labels }] = (await caller.get('/leads?sort=id&include=custom_labels')).body.data
     expect(labels.referrer).toBe('=Ada')

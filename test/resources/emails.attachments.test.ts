@@ -1,4 +1,4 @@
-// Attachments of mails (DOMAIN 14.1, 16): a JSON body replaces the list, a form adds files, callers
+// Attachments of mails: a JSON body replaces the list, a form adds files, callers
 // who see the mail can download them, they are deleted with the mail, and inline pictures have
 // links that work without a token.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'

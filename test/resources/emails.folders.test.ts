@@ -1,4 +1,4 @@
-// The visibility of mails (DOMAIN 7.3, 7.4): all combinations of folder permissions and folders,
+// The visibility of mails: all combinations of folder permissions and folders,
 // and of views and owners. A hidden mail appears in no operation.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { systemContext } from '../../src/kernel/context.ts'
@@ -225,7 +225,7 @@ describe('a mail out of sight', () => {
     for (const path of paths) expect.soft([path, (await viewer.get(path)).status]).toEqual([path, 404])
     for (const path of ['send', 'untrash'].map((name) => `/emails/${hidden}/${name}`))
       expect.soft([path, (await viewer.post(path)).status]).toEqual([path, 404])
-    // A reply shows its hidden parent only as a reference with id and label (DOMAIN 3.5).
+    // A reply shows its hidden parent only as a reference with id and label.
     const below = await mail({ folders: ['inbox'], user_id: 1, parent_id: hidden })
     const { body } = await viewer.get(`/emails/${below}?include=parent`)
     expect(Object.keys(body.data.parent).sort()).toEqual(['from', 'id', 'subject'])

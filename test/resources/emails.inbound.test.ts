@@ -1,4 +1,4 @@
-// Receiving mail (DOMAIN 14.4): a mail is stored once, in the right thread, with the right person,
+// Receiving mail: a mail is stored once, in the right thread, with the right person,
 // sanitized, and only with the secret. test/mail tests parsing, and test/flows/mail.test.ts the
 // mailbox.
 import { PassThrough, type Readable } from 'node:stream'

@@ -1,4 +1,4 @@
-// Polling a mailbox (DOMAIN 14.4): drafts become sent mails, and a failing listener loses no mails.
+// Polling a mailbox: drafts become sent mails, and a failing listener loses no mails.
 // test/flows/mail.test.ts tests the basic flow.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { Schema } from '../../src/contract/types.ts'

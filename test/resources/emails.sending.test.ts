@@ -1,4 +1,4 @@
-// Sending mail (DOMAIN 14.2) to a real SMTP server: a queued mail is sent once and unchanged,
+// Sending mail to a real SMTP server: a queued mail is sent once and unchanged,
 // failures are retried for a limited time, and trashed mails are not sent. test/mail tests the SMTP
 // client.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'

@@ -1,4 +1,4 @@
-// Mails (DOMAIN 14): writing and queueing, the changes allowed in each state, folders and the
+// Mails: writing and queueing, the changes allowed in each state, folders and the
 // trash, mass operations, threads, links. Visibility is in emails.folders.test.ts, files in
 // emails.attachments.test.ts, HTML in emails.html.test.ts.
 import fc from 'fast-check'

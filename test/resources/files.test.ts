@@ -1,4 +1,4 @@
-// Files (DOMAIN 16): visibility, downloads, links without a token that work for five minutes, and
+// Files: visibility, downloads, links without a token that work for five minutes, and
 // no leftovers of refused or forgotten uploads. Reading and storing bytes is in
 // test/kernel/files/file-store.test.ts.
 

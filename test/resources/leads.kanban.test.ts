@@ -1,4 +1,4 @@
-// The board of leads (DOMAIN 9.7).
+// The board of leads.
 import { sql } from 'kysely'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { type Caller, start, startServer, type TestServer } from '../support/app.ts'

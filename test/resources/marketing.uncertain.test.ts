@@ -1,4 +1,4 @@
-// A campaign mail is sent automatically at most once (DOMAIN 20.2). A mail that may have arrived
+// A campaign mail is sent automatically at most once. A mail that may have arrived
 // becomes `uncertain`, and a user can resend it. test/flows/campaigns.test.ts kills processes.
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { jobs } from '../../src/background.ts'

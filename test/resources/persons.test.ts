@@ -1,4 +1,4 @@
-// Rules of persons that the generated contract tests do not check (DOMAIN 10.1).
+// Rules of persons that the generated contract tests do not check.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { startServer, type TestServer } from '../support/app.ts'
 import { addUser } from '../support/viewers.ts'

@@ -1,4 +1,4 @@
-// Pipelines and their stages (DOMAIN 15.1).
+// Pipelines and their stages.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { startServer, type TestServer } from '../support/app.ts'
 

@@ -1,4 +1,4 @@
-// Rules of quotes that the generated contract tests do not check (DOMAIN 12): the record and its
+// Rules of quotes that the generated contract tests do not check: the record and its
 // items, visibility, deletion and references. Other files test links to leads and the PDF.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { Body, Schema } from '../../src/contract/types.ts'

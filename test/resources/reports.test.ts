@@ -1,4 +1,4 @@
-// Reports (DOMAIN 22.2): exact figures of the visible records by days in the time zone of the
+// Reports: exact figures of the visible records by days in the time zone of the
 // installation, and their charts.
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { type Caller, startServer, type TestServer } from '../support/app.ts'

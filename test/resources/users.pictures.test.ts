@@ -1,4 +1,4 @@
-// The picture of a user (DOMAIN 6.1, 15.6): an administrator or the user sets it, and every UserRef
+// The picture of a user: an administrator or the user sets it, and every UserRef
 // shows it.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { type Caller, startServer, type TestServer } from '../support/app.ts'

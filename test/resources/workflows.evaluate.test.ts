@@ -1,5 +1,4 @@
-// Conditions of workflows: tested by examples, and against a simple second implementation of the
-// table in DOMAIN.
+// Conditions of workflows: tested by examples, and against a simple second implementation.
 import fc from 'fast-check'
 import { DateTime } from 'luxon'
 import { describe, expect, it } from 'vitest'
@@ -257,7 +256,7 @@ const dayOf = (text: string): string =>
         .toISODate() ?? '')
     : text
 
-/** The simple second implementation of the table in DOMAIN. */
+/** The simple second implementation of the operators. */
 function expected(kind: FieldKind, actual: any, operator: string, wanted: any): boolean {
   if (operator.startsWith('!')) return !expected(kind, actual, operator === '!=' ? '==' : '{}', wanted)
   if (actual === null || wanted === null) return operator === '==' && actual === wanted

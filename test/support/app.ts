@@ -1,6 +1,6 @@
 // Starts a whole server in memory for a test: a copy of a migrated and seeded database, a stopped
 // clock, and fast password hashing. Every reply is checked against the contract. Tests use only the
-// API (house rule 10).
+// API.
 import { rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-// A client of version 1 of the API (DOMAIN 27). It records the rows of the rewrite table that have
+// A client of version 1 of the API. It records the rows of the rewrite table that have
 // returned success.
 import { type RewriteRow, rows } from '../../src/http/compat-v1/rows.ts'
 import type { Reply, TestServer } from './app.ts'

@@ -20,7 +20,7 @@ export async function signIn(app: App, email: string, password: string): Promise
   }
 }
 
-/** Posts an e-mail as a mail service does (DOMAIN 14.4). */
+/** Posts an e-mail as a mail service does. */
 export async function postMail(app: App, secret: string, fields: Record<string, string>): Promise<void> {
   const { statusCode, body } = await app.http.inject({
     method: 'POST',

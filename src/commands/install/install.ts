@@ -1,5 +1,5 @@
 // `accord install`: prepares a data folder for the server. Each step first checks whether it is
-// needed, so that a second run does only the missing steps (DOMAIN 24.2).
+// needed, so that a second run does only the missing steps.
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { installationOf } from '../../../db/installation.ts'

@@ -1,4 +1,4 @@
-// Parses the body of a request (DOMAIN 3.1). Checks its media type, UTF-8 encoding, JSON or form
+// Parses the body of a request. Checks its media type, UTF-8 encoding, JSON or form
 // syntax, and depth. The validator checks the fields later.
 import type { Call } from '../backend.ts'
 import type { OperationFact } from '../operations.gen.ts'
@@ -18,7 +18,7 @@ export interface ParsedBody {
 }
 
 /**
- * Returns the parsed JSON or form fields (DOMAIN 3.1), or undefined for a request without a body.
+ * Returns the parsed JSON or form fields, or undefined for a request without a body.
  * Not for multipart forms, which are read as a stream.
  */
 export function readBody({ body, headers, fact }: Call): ParsedBody | undefined {

@@ -1,5 +1,5 @@
-// Finds the valid word that is most similar to a misspelled word, for "Did you mean …?" (DOMAIN
-// 3.4). The edit distance is at most 2.
+// Finds the valid word that is most similar to a misspelled word, for "Did you mean …?". The edit
+// distance is at most 2.
 import { distance } from 'fastest-levenshtein'
 
 export function nearest(word: string, known: Iterable<string>): string | undefined {

@@ -1,4 +1,4 @@
-// Converts the fields of a multipart form to the body that the contract describes (DOMAIN 3.1).
+// Converts the fields of a multipart form to the body that the contract describes.
 // Form values are texts, so this file parses numbers, lists and objects where the schema requires
 // them. A text that cannot be parsed stays unchanged, and the validator refuses it.
 

@@ -1,4 +1,4 @@
-// The value formats of the contract (DOMAIN 3.2): validates values and converts dates and
+// The value formats of the contract: validates values and converts dates and
 // timestamps to their canonical form.
 import type { Ajv } from 'ajv'
 import { DateTime } from 'luxon'

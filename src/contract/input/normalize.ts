@@ -1,4 +1,4 @@
-// Normalizes a body before validation (DOMAIN 3.2, 3.4): trims strings, converts booleans, dates
+// Normalizes a body before validation: trims strings, converts booleans, dates
 // and amounts to their canonical form, and drops read-only keys. Other values stay unchanged, so
 // that the validator refuses invalid ones.
 
@@ -86,7 +86,7 @@ export const intakeOf = ({ method, ignorable }: Pick<OperationFact, 'method' | '
 export const plainIntake: Intake = { ignorable: null, creates: false }
 
 /**
- * Returns a normalized copy of a body (DOMAIN 3.2, 3.4). Adds the errors to `found` that the
+ * Returns a normalized copy of a body. Adds the errors to `found` that the
  * validator could not detect later: empty texts in required fields, and reply-only keys that must
  * be refused.
  */

@@ -1,5 +1,5 @@
 // Removes the invalid fields from a body. The operation's rules then check the valid fields, so
-// that one reply lists every error (DOMAIN 4.3).
+// that one reply lists every error.
 import type { Shape } from './normalize.ts'
 
 type Json = Record<string, unknown>

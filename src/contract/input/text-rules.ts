@@ -1,4 +1,4 @@
-// The rules for every text of a request (DOMAIN 3.2), whatever its schema.
+// The rules for every text of a request, whatever its schema.
 import type { Finding } from './validation-errors.ts'
 import { maxFields } from './validation-errors.ts'
 

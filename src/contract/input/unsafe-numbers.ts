@@ -1,5 +1,5 @@
 // Finds the numbers in a JSON text that a float cannot represent exactly. `JSON.parse` rounds them,
-// but an amount must never change silently (DOMAIN 3.2).
+// but an amount must never change silently.
 
 /** Returns whether the decimal text survives a conversion to a float and back. */
 export function isExactNumber(text: string): boolean {

@@ -1,4 +1,4 @@
-// Converts Ajv's errors to error sentences by field (DOMAIN 4.1). A sentence never contains the
+// Converts Ajv's errors to error sentences by field. A sentence never contains the
 // value, because it may be a secret.
 import type { ErrorObject } from 'ajv'
 import type { FieldErrors } from '../output/problems.ts'
@@ -23,7 +23,7 @@ const maxNameLength = 120
 
 /**
  * Returns the sentences by field for Ajv's errors and for `more`, at most `maxFields` fields and
- * `maxBytes` bytes (DOMAIN 4.1).
+ * `maxBytes` bytes.
  */
 export function fieldErrors(
   findings: readonly ErrorObject[],

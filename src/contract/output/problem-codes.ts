@@ -1,4 +1,4 @@
-// The table of problem codes (DOMAIN 4.2). Each entry has the status, the default detail, and the
+// The table of problem codes. Each entry has the status, the default detail, and the
 // advice for the page of error codes.
 
 export const problemCodes = {

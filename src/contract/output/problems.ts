@@ -1,4 +1,4 @@
-// Problem documents (DOMAIN 4). Every error in a reply is a `Problem`.
+// Problem documents. Every error in a reply is a `Problem`.
 import type { Schema } from '../types.ts'
 import { type ProblemCode, problemCodes, titles } from './problem-codes.ts'
 
@@ -43,7 +43,7 @@ export class Problem extends Error {
   }
 }
 
-/** Returns the problem document, the JSON body of the reply (DOMAIN 4.1). */
+/** Returns the problem document, the JSON body of the reply. */
 export function problemDocument(problem: Problem, about: { base: string; path: string; requestId: string }) {
   const { errors, conflicts, failed, required, oldest_id, database_role } = problem.more
   const sentences = Object.values(errors ?? {}).flat()

@@ -1,4 +1,4 @@
-// Serves version 1 of the API for clients of another system (DOMAIN 27). Converts each request to a
+// Serves version 1 of the API for clients of another system. Converts each request to a
 // canonical request, runs it through the normal pipeline and converts the reply.
 import type { FastifyInstance } from 'fastify'
 import type { RouteFacts } from '../../contract/allowed-methods.ts'

@@ -1,4 +1,4 @@
-// The table of the compatibility layer (DOMAIN 27): one row for each route of version 1. A row
+// The table of the compatibility layer: one row for each route of version 1. A row
 // names the canonical operation and defines how its request and reply are converted.
 import type { OperationId } from '../../contract/types.ts'
 import { isFields, type JsonFields, valueOfType } from './values.ts'

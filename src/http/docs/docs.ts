@@ -1,6 +1,6 @@
 // Serves the documentation pages, the page of problem codes, and the contract as JSON and YAML. The
 // contract is the one that `accord install` or `accord regenerate` published. The pages load no
-// files from other hosts (DOMAIN 26).
+// files from other hosts.
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Config } from '../../config/config.ts'
 import { booleans } from '../../contract/input/normalize.ts'

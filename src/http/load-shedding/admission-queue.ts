@@ -1,6 +1,6 @@
 // The admission queue, in which requests wait in the order of arrival until their handlers may
 // start. Its limit is the expected waiting time, so that an accepted request gets its response soon
-// under any load (DOMAIN 25.2). A limit on the number of requests is not enough: a hundred lists
+// under any load. A limit on the number of requests is not enough: a hundred lists
 // take twenty times as long as a hundred single records.
 import { fineStopwatch } from '../../kernel/runtime/clock.ts'
 

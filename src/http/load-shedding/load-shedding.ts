@@ -1,4 +1,4 @@
-// Load shedding (DOMAIN 25.2): refuses a request with 503 when its expected wait is too long, or
+// Load shedding: refuses a request with 503 when its expected wait is too long, or
 // when the event loop is late. Under overload most responses are refusals, so a refusal skips the
 // other hooks and the error handler. It has the same body, headers and log line as any other 503.
 import { monitorEventLoopDelay } from 'node:perf_hooks'

@@ -1,4 +1,4 @@
-// Abilities limit what a token may do (DOMAIN 6.4). The contract lists the areas (x-areas) and the
+// Abilities limit what a token may do. The contract lists the areas (x-areas) and the
 // ability that each operation needs (x-ability).
 import { abilityAreas } from '../../contract/operations.gen.ts'
 

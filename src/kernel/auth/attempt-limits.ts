@@ -1,4 +1,4 @@
-// Limits the calls of public operations per client network (DOMAIN 25.2). The counters are database
+// Limits the calls of public operations per client network. The counters are database
 // rows, so all processes share them. brute-force-delay.ts separately slows down password guessing.
 
 import { LRUCache } from 'lru-cache'

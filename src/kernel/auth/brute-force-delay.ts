@@ -1,4 +1,4 @@
-// Slows down password guessing (DOMAIN 6.3). Failed attempts are counted per network, per account
+// Slows down password guessing. Failed attempts are counted per network, per account
 // and network, and per account over all networks. Unknown e-mail addresses count like known
 // accounts.
 

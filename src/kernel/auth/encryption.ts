@@ -1,4 +1,4 @@
-// Authenticated encryption for stored secrets that are needed in plain text later (DESIGN 9). The
+// Authenticated encryption for stored secrets that are needed in plain text later. The
 // key is derived from ACCORD_SECRET.
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto'
 
@@ -26,7 +26,7 @@ export interface Encryption {
   derive(purpose: string): string
 }
 
-/** Returns the secret that a request must contain to deliver inbound mail (DOMAIN 14.4). */
+/** Returns the secret that a request must contain to deliver inbound mail. */
 export const inboundSecretOf = (configured: string | null, encryption: Encryption): string =>
   configured ?? encryption.derive('inbound-mail')
 

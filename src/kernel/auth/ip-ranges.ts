@@ -1,5 +1,5 @@
 // Handles the IP addresses of callers: their canonical form, the client network, and the ranges
-// from which a token may be used (DOMAIN 6.3, 6.4).
+// from which a token may be used.
 import { isIP, isIPv4 } from 'node:net'
 import ipaddr from 'ipaddr.js'
 

@@ -1,5 +1,5 @@
-// Hashes and verifies passwords with argon2id in threads, with limited concurrency (DOMAIN 6.3,
-// DESIGN 8). Callers wait in one of two queues, for at most two seconds.
+// Hashes and verifies passwords with argon2id in threads, with limited concurrency. Callers wait
+// in one of two queues, for at most two seconds.
 import { availableParallelism } from 'node:os'
 import { argon2id, hash, needsRehash, verify } from 'argon2'
 import type { Config } from '../../config/config.ts'

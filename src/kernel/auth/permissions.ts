@@ -1,4 +1,4 @@
-// The permission keys of roles: their ancestors and their tree (DOMAIN 7.1, 7.2). The contract
+// The permission keys of roles: their ancestors and their tree. The contract
 // lists the keys (schema PermissionKey) and the key that each operation needs (x-permission).
 import { permissionKeys } from '../../contract/operations.gen.ts'
 

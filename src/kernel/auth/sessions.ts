@@ -1,4 +1,4 @@
-// Cookie sessions and their CSRF values (DOMAIN 6.5). `identify` authenticates the caller by bearer
+// Cookie sessions and their CSRF values. `identify` authenticates the caller by bearer
 // token or session. tokens.ts handles bearer tokens.
 import { randomBytes } from 'node:crypto'
 import { operations } from '../../contract/operations.gen.ts'
@@ -91,8 +91,7 @@ export async function renewed(ctx: Context, operation: OperationId): Promise<Con
 const one = (header: string | string[] | undefined): string | undefined => (Array.isArray(header) ? header[0] : header)
 
 /**
- * Returns whether the page that sent the request belongs to a host from which sign-in is allowed
- * (DOMAIN 6.2).
+ * Returns whether the page that sent the request belongs to a host from which sign-in is allowed.
  */
 export const isFromStateful = (
   { statefulDomains }: Services,

@@ -1,4 +1,4 @@
-// Decides which web pages may use sessions, by the host in the request's headers (DOMAIN 6.2). All
+// Decides which web pages may use sessions, by the host in the request's headers. All
 // functions are pure.
 
 export interface PageOrigin {

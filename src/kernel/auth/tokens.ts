@@ -1,5 +1,5 @@
-// Issues and verifies bearer tokens, and loads the user of a token with permissions and visibility
-// (DOMAIN 6.4, 7). sessions.ts handles sessions.
+// Issues and verifies bearer tokens, and loads the user of a token with permissions and
+// visibility. sessions.ts handles sessions.
 import { LRUCache } from 'lru-cache'
 import type { Db, Store } from '../../../db/store.ts'
 import type { CallingToken, Context, CurrentUser, Services } from '../context.ts'
@@ -233,7 +233,7 @@ async function userOf(db: Db, row: UserRow): Promise<CurrentUser> {
   }
 }
 
-/** Returns the ids of the owners whose records a user sees; null for all owners (DOMAIN 7.4). */
+/** Returns the ids of the owners whose records a user sees; null for all owners. */
 async function visibleOwners(db: Db, userId: number, view: CurrentUser['viewPermission']): Promise<number[] | null> {
   if (view === 'global') return null
   if (view === 'individual') return [userId]

@@ -1,4 +1,4 @@
-// Detects passwords that attackers try first (DOMAIN 6.3): the most common passwords, and the
+// Detects passwords that attackers try first: the most common passwords, and the
 // e-mail address and name of the account.
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'

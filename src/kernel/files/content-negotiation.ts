@@ -1,5 +1,5 @@
 // Returns the media type that the caller prefers (RFC 9110, 12.5.1). Returns the first type when
-// the caller accepts none of `types`. The API never responds with 406 (DOMAIN 3.1).
+// the caller accepts none of `types`. The API never responds with 406.
 import Negotiator from 'negotiator'
 import type { Context } from '../context.ts'
 

@@ -6,7 +6,7 @@ import type { Readable } from 'node:stream'
 import { Problem } from '../errors.ts'
 import type { Source } from './download.ts'
 
-/** The maximum size of a file in bytes (DOMAIN 25.2). */
+/** The maximum size of a file in bytes. */
 export const maxBytes = 25 * 1024 * 1024
 
 /** A received file. Its bytes are in a temporary file until they are kept or discarded. */

@@ -1,13 +1,12 @@
 // Archives the rows that a deletion removes: the record's row and its child rows, whose foreign
-// keys have `on delete cascade`. The record can then be restored for `restoreDays` days (DOMAIN
-// 17.4).
+// keys have `on delete cascade`. The record can then be restored for `restoreDays` days.
 import { sql } from 'kysely'
 import type { ForeignKey, Relations } from '../../../db/dialect.ts'
 import { type Context, now } from '../context.ts'
 import type { Records } from '../query/event-visibility.ts'
 import { daysMs, stamp } from '../runtime/clock.ts'
 
-/** The number of days during which a deleted record can be restored (DOMAIN 25.2). */
+/** The number of days during which a deleted record can be restored. */
 export const restoreDays = 30
 
 export type Row = Record<string, string | number | null>

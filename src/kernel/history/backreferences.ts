@@ -1,4 +1,4 @@
-// Raises the versions of records that refer to a deleted or restored record (DOMAIN 3.1, 23).
+// Raises the versions of records that refer to a deleted or restored record.
 // Foreign keys tell which tables refer to the record. The contract tells whether replies show the
 // reference. Referring records get no event: the event of the deletion or restore covers them.
 import { type RawBuilder, type SqlBool, sql } from 'kysely'

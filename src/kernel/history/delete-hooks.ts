@@ -1,5 +1,5 @@
 // Delete hooks: when one slice deletes a record, other slices can delete their records in the same
-// transaction, without an import between the slices (DOMAIN 23). For example, deleting an
+// transaction, without an import between the slices. For example, deleting an
 // organization deletes the activities that refer only to this organization. Event listeners cannot
 // do this: `before` is synchronous and `after` runs after the commit.
 import type { Context } from '../context.ts'

@@ -1,6 +1,5 @@
-// Computes the changed fields of an event from its snapshots, for history and timelines (DOMAIN
-// 13.4, 17.4). All functions are pure. A reference appears once, reduced to the keys that every
-// reader may see.
+// Computes the changed fields of an event from its snapshots, for history and timelines. All
+// functions are pure. A reference appears once, reduced to the keys that every reader may see.
 import type { Snapshot } from '../write/events.ts'
 
 export interface Change {
@@ -26,7 +25,7 @@ export type Labels = ReadonlyMap<string, string>
 const own = 'custom_attributes.'
 /** Keys that every record has and no caller sets. */
 const bookkeeping: ReadonlySet<string> = new Set(['id', 'created_at', 'updated_at', 'version'])
-/** The keys that a reference contains even if the caller may not see the record (DOMAIN 3.5). */
+/** The keys that a reference contains even if the caller may not see the record. */
 const shownOfRefs = new Set(
   [
     'id',

@@ -1,5 +1,5 @@
-// Reads the event log of one record, for its history (DOMAIN 17.4) and for the changes in its
-// timeline (DOMAIN 13.4). field-changes.ts computes the changed fields of an event.
+// Reads the event log of one record, for its history and for the changes in its
+// timeline. field-changes.ts computes the changed fields of an event.
 import { type SqlBool, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../context.ts'

@@ -1,7 +1,7 @@
-// Restores a deleted record and its child rows from its archive, with their former ids (DOMAIN
-// 17.4). A reference to a record that no longer exists is dropped: it becomes null, or its child
-// row is omitted. The reply lists dropped references in `meta.dropped`. If the other record is
-// restored later, the reference is set then (owed-references.ts).
+// Restores a deleted record and its child rows from its archive, with their former ids. A
+// reference to a record that no longer exists is dropped: it becomes null, or its child row is
+// omitted. The reply lists dropped references in `meta.dropped`. If the other record is restored
+// later, the reference is set then (owed-references.ts).
 import { sql } from 'kysely'
 import type { ForeignKey, Relations } from '../../../db/dialect.ts'
 import type { EventBase } from '../../contract/types.ts'

@@ -1,4 +1,4 @@
-// Decides which network addresses an outgoing call may reach (DOMAIN 18.5). An IPv6 address that is
+// Decides which network addresses an outgoing call may reach. An IPv6 address that is
 // mapped, translated or tunneled to an IPv4 address is refused, because it could bypass the check
 // of the IPv4 address.
 import ipaddr from 'ipaddr.js'

@@ -1,4 +1,4 @@
-// The only client for HTTP requests to URLs that users choose (DESIGN 9). It resolves the host name
+// The only client for HTTP requests to URLs that users choose. It resolves the host name
 // once and checks every address. It connects only to a checked address, even if the name resolves
 // to another address later.
 import { isIP, type LookupFunction } from 'node:net'

@@ -1,4 +1,4 @@
-// Decides which events a caller sees (DOMAIN 7.4, 17.3). Each type of record has one rule: a caller
+// Decides which events a caller sees. Each type of record has one rule: a caller
 // sees the events of the records that the caller can list, and of deleted records that the caller
 // could list until their deletion. The event feed, streams, histories, webhook deliveries and
 // workflow runs use this rule.
@@ -27,8 +27,7 @@ export interface Sight {
   /** Returns a stored snapshot reduced to the fields that the caller would get in a reply. */
   asRead?: (ctx: Context, snapshot: Snapshot) => Snapshot
   /**
-   * The maximum number of characters of a text in stored snapshots. Longer texts are omitted
-   * (DOMAIN 17.3).
+   * The maximum number of characters of a text in stored snapshots. Longer texts are omitted.
    */
   maxLoggedTextLength?: number | undefined
 }

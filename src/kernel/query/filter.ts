@@ -1,4 +1,4 @@
-// Turns the filters of a list into SQL conditions (DOMAIN 5.3): `field`, `field[not]`,
+// Turns the filters of a list into SQL conditions: `field`, `field[not]`,
 // `field[null]`, `field[gt|gte|lt|lte]` and `q`. The contract lists the filters of each operation.
 // A slice maps each field to a column.
 import { type Expression, type SqlBool, sql } from 'kysely'

@@ -1,4 +1,4 @@
-// Returns the pages of a list in the reply format of lists (DOMAIN 5.1, 5.2). A page is selected by
+// Returns the pages of a list in the reply format of lists. A page is selected by
 // number, with exact totals, or by cursor, which contains sort keys and id. sort-and-cursor.ts
 // determines the order.
 import { type SelectQueryBuilder, sql } from 'kysely'

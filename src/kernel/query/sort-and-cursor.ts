@@ -1,4 +1,4 @@
-// Orders a list and finds the rows after a cursor (DOMAIN 5.1, 5.2). One statement per sort key
+// Orders a list and finds the rows after a cursor. One statement per sort key
 // finds these rows. Each statement reads one range of a database index; a single statement with
 // `or` could not use the index.
 import { createHash } from 'node:crypto'
@@ -59,7 +59,7 @@ export function orderText({ db }: Pick<Context, 'db'>, keys: readonly Key[]): st
 }
 
 /**
- * Adds the `order by` clause. Nulls sort last in ascending and descending order (DOMAIN 5.2).
+ * Adds the `order by` clause. Nulls sort last in ascending and descending order.
  * `nulls last` is omitted where the database sorts nulls last by default, because a database index
  * can then supply the order. A reversed query has `nulls first` instead, which is omitted in the
  * same way.

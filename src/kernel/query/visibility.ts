@@ -1,4 +1,4 @@
-// Limits queries to the rows that the caller may see (DOMAIN 7.4). The condition is part of the
+// Limits queries to the rows that the caller may see. The condition is part of the
 // `rows` query of a resource, so that all operations and references apply it. A hidden row counts
 // as missing.
 import { type RawBuilder, type SqlBool, sql } from 'kysely'

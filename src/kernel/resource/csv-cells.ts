@@ -1,4 +1,4 @@
-// Turns values of replies into CSV cells, in the form that imports read (DOMAIN 21.1). A list is
+// Turns values of replies into CSV cells, in the form that imports read. A list is
 // one cell, an address has one column per part, and a reference is the id of its record.
 export type Cell = string | number | boolean | null
 

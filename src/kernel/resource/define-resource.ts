@@ -1,4 +1,4 @@
-// Turns the definition of a table into a resource, which consists of plain functions (DESIGN 3). A
+// Turns the definition of a table into a resource, which consists of plain functions. A
 // slice with special needs wraps or replaces these functions, or implements its own with `write`
 // and `page`.
 import type { DB as Tables } from '../../../db/tables.gen.ts'

@@ -85,18 +85,18 @@ export interface RecordRules<Row, Write, Reply, SortKey extends string, WriteFie
   followUpEvents?: (before: Snapshot, after: Snapshot) => EventBase[]
   /**
    * Runs before a deletion. Throws to refuse the deletion, or deletes rows that belong to the
-   * record (DOMAIN 23).
+   * record.
    */
   beforeDelete?: (ctx: Context, row: Row) => Promise<void>
   /**
-   * Saves links that have their own events, after the events of the record (DOMAIN 17.1 Nesting).
+   * Saves links that have their own events, after the events of the record.
    * Returns whether a link changed; if not, the record is not read again. Must not change the row
    * of the record.
    */
   saveLinks?: (ctx: Context, id: number, body: Write, isNew: boolean) => Promise<boolean>
   /**
    * Returns the columns to set when a record is restored and some records that it referred to no
-   * longer exist (DOMAIN 17.4).
+   * longer exist.
    */
   onRestore?: OnRestore
   /**
@@ -110,8 +110,7 @@ export interface RecordRules<Row, Write, Reply, SortKey extends string, WriteFie
    */
   asRead?: (ctx: Context, snapshot: Snapshot) => Snapshot
   /**
-   * The maximum number of characters of a text in the event log. Longer texts are omitted (DOMAIN
-   * 17.3).
+   * The maximum number of characters of a text in the event log. Longer texts are omitted.
    */
   maxLoggedTextLength?: number
 }

@@ -1,5 +1,5 @@
 // Checks the rules for a body that the schema has already refused, so that one reply lists the
-// errors of the schema and of the rules (DOMAIN 4.3).
+// errors of the schema and of the rules.
 import type { FieldErrors } from '../../contract/output/problems.ts'
 import type { Context } from '../context.ts'
 import { Problem, ValidationErrors } from '../errors.ts'

@@ -1,6 +1,6 @@
-// Exports all records of a list from one snapshot of the database, as JSON lines, CSV or XLSX
-// (DOMAIN 21.2). Rows are read and sent in small batches. Memory use is therefore constant, and
-// other requests run in between.
+// Exports all records of a list from one snapshot of the database, as JSON lines, CSV or XLSX.
+// Rows are read and sent in small batches. Memory use is therefore constant, and other requests
+// run in between.
 import { stringify } from 'csv-stringify/sync'
 import { sql } from 'kysely'
 import { renewed } from '../auth/sessions.ts'

@@ -1,4 +1,4 @@
-// Mass operations run a single-record operation for many records (DOMAIN 3.4). Each record gets a
+// Mass operations run a single-record operation for many records. Each record gets a
 // transaction; with `atomic`, all records share one. With an Idempotency-Key, each transaction also
 // stores the ids of finished records, so that a repeated request continues after a crash.
 

@@ -83,8 +83,8 @@ export async function uniqueName(
 }
 
 /**
- * Replaces references in replies by full records, with one query per name in `include` (DOMAIN
- * 5.5). Keeps a reference whose record the caller may not read.
+ * Replaces references in replies by full records, with one query per name in `include`. Keeps a
+ * reference whose record the caller may not read.
  */
 export async function expandReferences(
   ctx: Context,

@@ -1,5 +1,5 @@
 // Deletes a record: runs the rules and delete hooks, stores an archive for a restore, and emits the
-// event (DOMAIN 17.4, 23).
+// event.
 import { archiveThenDelete } from '../history/archive.ts'
 import { bumpReferrers } from '../history/backreferences.ts'
 import { runDeleteHooks } from '../history/delete-hooks.ts'

@@ -1,5 +1,5 @@
 // Creates and updates a record: checks the rules, writes the row and its children, emits events,
-// saves links (DOMAIN 17.1).
+// saves links.
 import { type Context, now } from '../context.ts'
 import { ValidationErrors } from '../errors.ts'
 import { saveStoredReferences } from '../history/stored-references.ts'

@@ -1,4 +1,4 @@
-// Turns storage errors into 503 responses, so that the caller tries again later (DOMAIN 4.2). Also
+// Turns storage errors into 503 responses, so that the caller tries again later. Also
 // runs optional writes, whose failure must not fail a request.
 import type { StorageFault } from '../../../db/dialect.ts'
 import { storageFaultOf } from '../../../db/storage-errors.ts'

@@ -1,5 +1,5 @@
 // Reads and merges postal addresses. An address is stored as JSON text with the same five keys in
-// the same order, so that equal addresses are equal texts (DOMAIN 3.2).
+// the same order, so that equal addresses are equal texts.
 import type { Schema } from '../../contract/types.ts'
 import type { ValidationErrors } from '../errors.ts'
 
@@ -33,7 +33,7 @@ export function mergeAddress(
   return Object.values(merged).every((part) => part === null) ? null : JSON.stringify(merged)
 }
 
-/** The parts that a required address must have (DOMAIN 3.2). The state is optional. */
+/** The parts that a required address must have. The state is optional. */
 export const needed = ['address', 'city', 'country', 'postcode'] as const satisfies readonly (keyof Address)[]
 
 /**

@@ -1,4 +1,4 @@
-// Sanitizes the HTML of sent and received mails (DOMAIN 14.5), converts it to plain text, and
+// Sanitizes the HTML of sent and received mails, converts it to plain text, and
 // rewrites its pictures. An embedded picture is stored as `cid:`; the URL of a remote picture is
 // stored in `data-remote`. Displaying a mail therefore loads nothing from other servers.
 import { createRequire } from 'node:module'

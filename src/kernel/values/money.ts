@@ -1,4 +1,4 @@
-// Exact arithmetic with amounts (DOMAIN 3.2). An amount is a JSON number in the API, and an integer
+// Exact arithmetic with amounts. An amount is a JSON number in the API, and an integer
 // of ten-thousandths in the database and the code. No calculation uses floating-point numbers.
 import { type RawBuilder, sql } from 'kysely'
 

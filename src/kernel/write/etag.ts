@@ -1,4 +1,4 @@
-// Computes and compares ETags (DOMAIN 3.1). The ETag of a record is its version. The ETag of a
+// Computes and compares ETags. The ETag of a record is its version. The ETag of a
 // reply without a version, such as a page, is a hash.
 import { hash } from 'node:crypto'
 import type { Context } from '../context.ts'

@@ -1,4 +1,4 @@
-// Writes the event log: each write appends one row in its transaction (DOMAIN 17.3). History,
+// Writes the event log: each write appends one row in its transaction. History,
 // restore, event feed, webhooks and workflows read the log.
 import type { Context } from '../context.ts'
 import { sightOf } from '../query/event-visibility.ts'

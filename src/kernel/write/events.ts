@@ -1,4 +1,4 @@
-// Emits typed events with mitt (DOMAIN 17.1). A `before` listener refuses a write by throwing a
+// Emits typed events with mitt. A `before` listener refuses a write by throwing a
 // Veto. Errors of `after` listeners are caught, because in mitt an error would keep later listeners
 // from running.
 import mitt, { type Emitter as Mitt, type WildcardHandler } from 'mitt'
@@ -37,7 +37,7 @@ export interface AccordEvent {
 
 /**
  * The last segments of the names of follow-up events, which have no suffix `.after`. A follow-up
- * event is emitted after a create or update event and repeats its change (DOMAIN 17.2).
+ * event is emitted after a create or update event and repeats its change.
  */
 export const followUps = ['restore', 'won', 'lost', 'reopened'] as const
 

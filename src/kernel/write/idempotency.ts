@@ -1,4 +1,4 @@
-// Implements the header Idempotency-Key (DOMAIN 3.1). The reply to the first request with a key is
+// Implements the header Idempotency-Key. The reply to the first request with a key is
 // stored for 24 hours, in the transaction of the work. A repeated request gets the stored reply. If
 // a crash interrupted the first request, a repeated request continues after its last committed
 // transaction. A user has at most 10,000 stored replies.

@@ -1,4 +1,4 @@
-// The only place that opens transactions and emits events (DESIGN 6). The order of a write is:
+// The only place that opens transactions and emits events. The order of a write is:
 // `before` event, work, event log, commit, `after` event. Veto, rollback and dry run are
 // implemented here, so they apply to every write.
 import { textOnly } from '../../../db/compiled-queries.ts'
@@ -42,7 +42,7 @@ export interface About {
   /** Set when the change restores a deleted record. */
   restored?: true
   /**
-   * Whether the change emits a second event without the suffix `.after` (DOMAIN 17.2). The event
+   * Whether the change emits a second event without the suffix `.after`. The event
    * log then stores only the second event.
    */
   isAlsoBare?: boolean
@@ -193,8 +193,7 @@ export async function write<Id extends number | null = number>(
   return transaction(ctx, async (ctx) => {
     if (!ctx.dryRun && ctx.services.events.isHeard(`${name}.before`)) {
       const event = eventOf(ctx, `${name}.before`, about.id ?? null, about)
-      // Listeners get copies, because a listener may refuse a change but must not alter it (DOMAIN
-      // 17.1).
+      // Listeners get copies, because a listener may refuse a change but must not alter it.
       event.input = structuredClone(withoutSecretKeys(about.input))
       if (about.before) event.entity = structuredClone(about.before)
       offer(ctx, event)
@@ -220,7 +219,7 @@ export async function write<Id extends number | null = number>(
   })
 }
 
-/** Emits and logs one event whose name has no suffix `.before` or `.after` (DOMAIN 17.2). */
+/** Emits and logs one event whose name has no suffix `.before` or `.after`. */
 export const emitOnly = (
   ctx: Context,
   name: EventBase,

@@ -198,7 +198,7 @@ function isAutomatic(first: (name: string) => string | null): boolean {
 
 /**
  * Returns an id for an e-mail without a message id. The id is a hash of `facts`, so an e-mail that
- * arrives twice gets the same id (DOMAIN 14.4).
+ * arrives twice gets the same id.
  */
 const madeId = (facts: readonly (string | null)[]): string =>
   `${createHash('sha256').update(JSON.stringify(facts)).digest('hex')}@inbound`

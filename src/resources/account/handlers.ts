@@ -1,4 +1,4 @@
-// Handlers for the caller's own account (DOMAIN 6.1): profile, permissions, e-mail and password. No
+// Handlers for the caller's own account: profile, permissions, e-mail and password. No
 // handler requires a permission. A change of e-mail or password requires the current password.
 import { permissionKeys } from '../../contract/operations.gen.ts'
 import type { Body, EventBase, Schema } from '../../contract/types.ts'

@@ -1,4 +1,4 @@
-// The CSV columns of activities (DOMAIN 21.2).
+// The CSV columns of activities.
 import type { Schema } from '../../contract/types.ts'
 import {
   bookkeeping,

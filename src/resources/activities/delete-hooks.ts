@@ -1,4 +1,4 @@
-// Deletes activities together with their lead, person or organization (DOMAIN 23). An activity that
+// Deletes activities together with their lead, person or organization. An activity that
 // is linked to any other record, such as a product, stays.
 import type { DeleteHook } from '../../kernel/history/delete-hooks.ts'
 import { linkedOnlyTo } from './links.ts'

@@ -1,4 +1,4 @@
-// Checks, presents, attaches and detaches the files of activities (DOMAIN 13.1, 16). Attaching and
+// Checks, presents, attaches and detaches the files of activities. Attaching and
 // detaching a file each emit a pair of events.
 import { operations } from '../../contract/operations.gen.ts'
 import { pathTo } from '../../contract/paths.ts'

@@ -1,5 +1,5 @@
 // Links from activities to leads, persons, organizations, products, warehouses and quotes. A link
-// to a visible record can make the activity visible (DOMAIN 7.4, 13.2).
+// to a visible record can make the activity visible.
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
@@ -134,7 +134,7 @@ interface LinkRow {
 
 /**
  * Adds the links to each activity of a page, with one query per entity. References ignore
- * visibility (DOMAIN 7.4).
+ * visibility.
  */
 export async function loadLinks(ctx: Context, replies: readonly Activity[]): Promise<void> {
   const byId = new Map(replies.map((reply) => [reply.id, reply]))

@@ -1,5 +1,5 @@
-// Refuses an open meeting that overlaps another open meeting with the same owner or participant
-// (DOMAIN 13.2). The owner counts as a participant.
+// Refuses an open meeting that overlaps another open meeting with the same owner or participant.
+// The owner counts as a participant.
 import { type SqlBool, sql } from 'kysely'
 import type { Context } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'

@@ -1,4 +1,4 @@
-// Participants of an activity: users and persons (DOMAIN 13.1). A body sends participants either as
+// Participants of an activity: users and persons. A body sends participants either as
 // two lists of ids or in the form that replies use.
 import type { Schema } from '../../contract/types.ts'
 import { type Context, canCall } from '../../kernel/context.ts'

@@ -1,4 +1,4 @@
-// Defines the activities resource: calls, meetings, lunches, notes and files (DOMAIN 13).
+// Defines the activities resource: calls, meetings, lunches, notes and files.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { flagField, linked, time, value } from '../../kernel/query/filter.ts'

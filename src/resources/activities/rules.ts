@@ -1,4 +1,4 @@
-// Validates activities by type, beyond the schema of the body (DOMAIN 13.1, 13.2).
+// Validates activities by type, beyond the schema of the body.
 import type { Schema } from '../../contract/types.ts'
 import type { Writing } from '../../kernel/resource/define-resource.ts'
 import { fold } from '../../kernel/values/format.ts'

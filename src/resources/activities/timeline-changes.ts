@@ -1,4 +1,4 @@
-// Presents a record's changes in its timeline (DOMAIN 13.4). The timeline has one entry for the
+// Presents a record's changes in its timeline. The timeline has one entry for the
 // creation and one for each changed field. The entry of a changed field has the old and the new
 // value, each with a readable label.
 import type { Schema } from '../../contract/types.ts'
@@ -96,7 +96,7 @@ function entryOf(
 }
 
 /**
- * Returns references to the users, by id. These references ignore visibility (DOMAIN 7.4). A
+ * Returns references to the users, by id. These references ignore visibility. A
  * deleted user has no reference.
  */
 async function usersOf(ctx: Context, ids: readonly number[]): Promise<Map<number, Schema<'UserRef'>>> {

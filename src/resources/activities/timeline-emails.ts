@@ -1,4 +1,4 @@
-// Shows e-mails in the timelines of leads and persons (DOMAIN 13.4): the e-mails that are linked to
+// Shows e-mails in the timelines of leads and persons: the e-mails that are linked to
 // the record, and all other e-mails in the same threads.
 import { type RawBuilder, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'

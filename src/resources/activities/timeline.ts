@@ -1,4 +1,4 @@
-// Lists a record's activities, e-mails and changes in one timeline (DOMAIN 13.4). One SQL query
+// Lists a record's activities, e-mails and changes in one timeline. One SQL query
 // combines, sorts and pages the keys of all entries. Each source then loads the entries of the
 // page.
 import { type RawBuilder, sql } from 'kysely'
@@ -43,7 +43,7 @@ const changeKeys = (ctx: Context, parent: Parent, id: number): RawBuilder<Key> =
 
 /**
  * Selects the keys of all timeline entries that the caller may see. The query leaves out sources
- * that the role or token may not read (DOMAIN 7.3).
+ * that the role or token may not read.
  */
 function keysOf(ctx: Context, kind: LinkedEntity, parent: Parent, id: number): Rows<Key> {
   const sources = [

@@ -1,4 +1,4 @@
-// Attaches and releases the files in custom attributes (DOMAIN 16). Such a file belongs to its
+// Attaches and releases the files in custom attributes. Such a file belongs to its
 // record and is deleted when the record is deleted for good.
 import type { Context } from '../../kernel/context.ts'
 import { attachFile, releaseFiles } from '../files/attach.ts'

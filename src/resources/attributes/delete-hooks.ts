@@ -1,5 +1,5 @@
 // Removes references to a deleted record from the custom attributes of all entities and from the
-// attributes' defaults (DOMAIN 8.3, 23).
+// attributes' defaults.
 import type { Context } from '../../kernel/context.ts'
 import type { DeleteHook } from '../../kernel/history/delete-hooks.ts'
 import { attributeSet } from './attribute-set.ts'
@@ -55,7 +55,7 @@ async function dropDefault(ctx: Context, { attribute, gone }: DroppedReference):
 
 /**
  * Delete hooks by entity, for every lookup type. Files need no hook: a file in an attribute cannot
- * be deleted (DOMAIN 16).
+ * be deleted.
  */
 export const deleteHooks: Record<string, DeleteHook> = Object.fromEntries(
   [...lookupTypeOf].map(([entity, lookup]) => [entity, dropReferencesTo(entity, lookup)]),

@@ -1,4 +1,4 @@
-// Defines the record types that attributes can refer to, called lookup types (DOMAIN 8.3). Their
+// Defines the record types that attributes can refer to, called lookup types. Their
 // tables, labels and owner columns are repeated here, because the import order forbids imports from
 // the resources that define those tables.
 import { type SqlBool, sql } from 'kysely'
@@ -130,8 +130,7 @@ export function listChoosable(ctx: Context, type: LookupType, most: number): Pro
 }
 
 /**
- * Returns the labels of the records, by id. Labels ignore visibility, as references do (DOMAIN
- * 3.5).
+ * Returns the labels of the records, by id. Labels ignore visibility, as references do.
  */
 export async function findLabels(ctx: Context, type: LookupType, ids: readonly number[]): Promise<Map<number, string>> {
   const lookup: Lookup = lookups[type]

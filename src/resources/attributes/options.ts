@@ -1,4 +1,4 @@
-// Computes and saves changes to the options of an attribute (DOMAIN 8.1). `planOptions` writes
+// Computes and saves changes to the options of an attribute. `planOptions` writes
 // nothing, so the same function serves for validation and for saving.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'

@@ -1,4 +1,4 @@
-// Filters and sorts lists by custom attributes (DOMAIN 5.2, 5.3), as in
+// Filters and sorts lists by custom attributes, as in
 // `custom_attributes[industry]=3,4` and `sort=-custom_attributes.revenue`.
 import { type SqlBool, sql } from 'kysely'
 import { splitList } from '../../contract/input/query.ts'

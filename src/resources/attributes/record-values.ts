@@ -113,7 +113,7 @@ export interface DroppedReference {
 
 /**
  * Removes references to deleted records from the values of one entity. Each affected record gets
- * one update with its events, even if several of its attributes change (DOMAIN 8.3). `isItself`
+ * one update with its events, even if several of its attributes change. `isItself`
  * identifies the deleted record, which is skipped.
  */
 export async function dropReferences(

@@ -1,4 +1,4 @@
-// Adds custom attributes to replies (DOMAIN 8.3). A reply has all attributes of the entity in their
+// Adds custom attributes to replies. A reply has all attributes of the entity in their
 // order, with null for unset ones. `custom_labels` has the labels of chosen options and records.
 // The number of queries does not depend on the number of replies.
 import type { Schema } from '../../contract/types.ts'

@@ -1,4 +1,4 @@
-// Defines the attributes resource (DOMAIN 8.1): custom fields of records. Lists also contain the
+// Defines the attributes resource: custom fields of records. Lists also contain the
 // built-in fields.
 import type { Schema } from '../../contract/types.ts'
 import { type Context, warn } from '../../kernel/context.ts'

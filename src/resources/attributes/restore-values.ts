@@ -1,4 +1,4 @@
-// Restores the custom attributes of a deleted record (DOMAIN 17.4). Drops and reports values that
+// Restores the custom attributes of a deleted record. Drops and reports values that
 // are no longer valid, or whose attribute, option, record or file was deleted. Refuses a unique
 // value that another record now has.
 import type { Context } from '../../kernel/context.ts'

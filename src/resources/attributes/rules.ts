@@ -1,4 +1,4 @@
-// Validates attribute definitions beyond the schema of the body (DOMAIN 8.1). A built-in attribute
+// Validates attribute definitions beyond the schema of the body. A built-in attribute
 // can change only its name, sort order and `quick_add`.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'

@@ -1,4 +1,4 @@
-// Adds the installation's custom attributes to the served contract (DESIGN 2). Schemas to extend
+// Adds the installation's custom attributes to the served contract. Schemas to extend
 // have the mark `x-entity`, so this file contains no entity names.
 import { componentOf, type OpenSchema } from '../../contract/input/open-schema.ts'
 import { plainMarkdown } from '../../kernel/values/format.ts'

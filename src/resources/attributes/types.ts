@@ -1,4 +1,4 @@
-// Maps the name of an attribute type to its implementation (DOMAIN 8.2).
+// Maps the name of an attribute type to its implementation.
 import type { Attribute, TypeName } from './attribute-set.ts'
 import { address } from './types/address.ts'
 import { checkbox, lookup, multiselect, select } from './types/choices.ts'

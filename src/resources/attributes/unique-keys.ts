@@ -1,4 +1,4 @@
-// Checks and stores unique attribute values (DOMAIN 8.3). The table unique_values has one row per
+// Checks and stores unique attribute values. The table unique_values has one row per
 // key, which is written together with the record.
 
 import type { Context } from '../../kernel/context.ts'

@@ -1,4 +1,4 @@
-// Validates the custom attributes of a body and computes the JSON to store (DOMAIN 8.2, 8.3). This
+// Validates the custom attributes of a body and computes the JSON to store. This
 // file writes nothing; the insert or update of the record stores the JSON.
 import { isDeepStrictEqual } from 'node:util'
 import type { Context } from '../../kernel/context.ts'
@@ -40,7 +40,7 @@ export async function planValues(
   if (sent === undefined && (current !== null || attributes.length === 0)) return undefined
   const stored = current ? parseStored(current.custom_attributes) : {}
   const { values, errors: refused } = parseValues(ctx, attributes, sent ?? {})
-  // An unchanged value is always valid, even if the attribute no longer accepts it (DOMAIN 3.4). A
+  // An unchanged value is always valid, even if the attribute no longer accepts it. A
   // client can therefore send back a fetched record.
   const same = new Set(
     withValueTypes(attributes)

@@ -1,4 +1,4 @@
-// Adds custom attributes to the definition of a resource (DOMAIN 8.2, 8.3). validate-values.ts
+// Adds custom attributes to the definition of a resource. validate-values.ts
 // computes the values to store, replies.ts the values to show, and queries.ts the filters and sort
 // keys.
 import type { DB as Tables } from '../../../db/tables.gen.ts'

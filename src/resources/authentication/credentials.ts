@@ -1,5 +1,5 @@
-// Checks the host, e-mail address and password of every login, with a token or a cookie (DOMAIN
-// 6.2, 6.3). The transaction of the login checks the user again (`confirmCredentials`).
+// Checks the host, e-mail address and password of every login, with a token or a cookie. The
+// transaction of the login checks the user again (`confirmCredentials`).
 // kernel/auth/brute-force-delay.ts slows down guessing.
 
 import { withBruteForceProtection } from '../../kernel/auth/brute-force-delay.ts'
@@ -90,7 +90,7 @@ export async function confirmCredentials({ db }: Context, { user, stored }: Veri
 }
 
 /**
- * Throws 401 for a host that is not on the list of allowed hosts (DOMAIN 6.2). The reply and the
+ * Throws 401 for a host that is not on the list of allowed hosts. The reply and the
  * log name the rejected host and the setting to change. Only the log contains the list, because the
  * reply must not reveal allowed hosts.
  */

@@ -1,4 +1,4 @@
-// Handlers for login and logout, with bearer tokens or with a cookie (DOMAIN 6.1 to 6.5).
+// Handlers for login and logout, with bearer tokens or with a cookie.
 // credentials.ts checks both kinds of login; passwords.ts resets forgotten passwords.
 
 import { rememberNetwork } from '../../kernel/auth/brute-force-delay.ts'
@@ -48,8 +48,8 @@ const login: Handler<'login'> = async (ctx, { body }) => {
 }
 
 /**
- * Revokes the least recently used login tokens of a user when there are more than `maxTokens`
- * (DOMAIN 6.3). tokens/handlers.ts limits named tokens separately.
+ * Revokes the least recently used login tokens of a user when there are more than `maxTokens`.
+ * tokens/handlers.ts limits named tokens separately.
  */
 async function revokeLeastUsed(ctx: Context, userId: number, issued: number): Promise<void> {
   const alive = await tokenRows(ctx)

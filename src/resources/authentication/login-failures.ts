@@ -1,4 +1,4 @@
-// Emits events for failed logins (DOMAIN 17.2). An attack can cause thousands of failures, so the
+// Emits events for failed logins. An attack can cause thousands of failures, so the
 // number of events is limited. Each pair of account and network gets at most one event a minute,
 // which has the number of failures. All pairs together get at most `maxPerMinute` events.
 

@@ -1,4 +1,4 @@
-// Renders the login page, which browsers get instead of a 401 problem (DOMAIN 4.4), and the page
+// Renders the login page, which browsers get instead of a 401 problem, and the page
 // that a password link opens. Each page is one file without external assets. Its content security
 // policy allows only the page's own script and style.
 import type { Config } from '../../config/config.ts'

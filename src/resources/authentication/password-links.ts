@@ -1,4 +1,4 @@
-// Creates and mails links to set a password, for a reset or an invitation (DOMAIN 6.3, 15.6). The
+// Creates and mails links to set a password, for a reset or an invitation. The
 // mail job creates the secret, and only the mail contains it; the database stores its digest. The
 // secret is in the URL fragment, which browsers do not send to servers.
 import { randomUUID } from 'node:crypto'

@@ -1,4 +1,4 @@
-// Resets forgotten passwords (DOMAIN 6.1, 6.3). Neither the reply nor its timing reveals whether an
+// Resets forgotten passwords. Neither the reply nor its timing reveals whether an
 // account exists. A job (password-links.ts) does the work after the reply. A wrong link gets the
 // same reply as an unknown account.
 

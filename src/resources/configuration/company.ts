@@ -1,4 +1,4 @@
-// Reads the seller's details for printed documents (DOMAIN 15.5): name, address, tax number and
+// Reads the seller's details for printed documents: name, address, tax number and
 // logo.
 import { buffer } from 'node:stream/consumers'
 import type { Context } from '../../kernel/context.ts'

@@ -1,4 +1,4 @@
-// Handlers that read and save the configuration (DOMAIN 15.5). The configuration is one record
+// Handlers that read and save the configuration. The configuration is one record
 // without an id, and each save emits one pair of events.
 import { operations } from '../../contract/operations.gen.ts'
 import type { Schema } from '../../contract/types.ts'

@@ -1,4 +1,4 @@
-// Lists every configuration key with its kind and default (DOMAIN 15.5). The contract defines the
+// Lists every configuration key with its kind and default. The contract defines the
 // types of the values. This list adds their order and defaults, and marks secrets and files.
 import type { Config } from '../../config/config.ts'
 import type { Schema } from '../../contract/types.ts'

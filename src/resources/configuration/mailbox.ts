@@ -1,4 +1,4 @@
-// Combines the settings of the polled mailbox (DOMAIN 14.4). Each configured value overrides the
+// Combines the settings of the polled mailbox. Each configured value overrides the
 // value from the environment. A password is used only for the connection that it was set for.
 import type { Config } from '../../config/config.ts'
 import { DecryptionError } from '../../kernel/auth/encryption.ts'

@@ -1,4 +1,4 @@
-// Reads and stores configuration values and presents them (DOMAIN 15.5). Only values that were set
+// Reads and stores configuration values and presents them. Only values that were set
 // have a row; all other keys have their default. Secrets are encrypted and never shown.
 import type { Schema } from '../../contract/types.ts'
 import { DecryptionError } from '../../kernel/auth/encryption.ts'

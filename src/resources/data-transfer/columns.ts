@@ -1,4 +1,4 @@
-// Defines the columns of each import type (DOMAIN 21.1): built-in columns and custom attributes.
+// Defines the columns of each import type: built-in columns and custom attributes.
 // Imports ignore columns that only exports have. `readHeader` checks the header of a file against
 // these columns.
 import { didYouMean } from '../../contract/input/validation-errors.ts'

@@ -1,4 +1,4 @@
-// Defines the background jobs of imports (DOMAIN 25.1). After a crash, the next attempt continues
+// Defines the background jobs of imports. After a crash, the next attempt continues
 // an import after the last stored batch.
 
 import { defineJob, enqueue, type JobRun, type RunAgain } from '../../jobs/queue.ts'

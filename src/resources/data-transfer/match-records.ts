@@ -1,4 +1,4 @@
-// Finds the record of a row (DOMAIN 21.1). Organizations match by name, products by SKU, and leads
+// Finds the record of a row. Organizations match by name, products by SKU, and leads
 // by id. Persons match by e-mail address; rows without an address match by telephone number and
 // name. Records that the import's user cannot see never match, and their unique values are refused
 // as taken.

@@ -1,5 +1,4 @@
-// Adds the e-mail addresses and telephone numbers of a row to those of the matched person (DOMAIN
-// 21.1).
+// Adds the e-mail addresses and telephone numbers of a row to those of the matched person.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { contactFields } from '../persons/contacts.ts'

@@ -1,4 +1,4 @@
-// Imports the rows of a file in batches of 100 (DOMAIN 21.1). The transaction of a batch also
+// Imports the rows of a file in batches of 100. The transaction of a batch also
 // stores the progress, so a crash neither repeats nor loses rows. A refused row rolls back alone.
 import { type Context, now } from '../../kernel/context.ts'
 import { inParts, longTransaction, type UnitOfWork } from '../../kernel/write/write.ts'

@@ -12,7 +12,7 @@ import { decodedText } from './encodings.ts'
 import { sheetRows } from './sheet.ts'
 import { UnreadableFile } from './unreadable-file.ts'
 
-/** The maximum number of rows without the header (DOMAIN 21.1). */
+/** The maximum number of rows without the header. */
 export const maxRows = 100_000
 /** The maximum number of lines. Empty lines count too, because reading them also takes time. */
 const maxLines = 2 * maxRows

@@ -1,4 +1,4 @@
-// Defines the imports resource (DOMAIN 21.1). An import record contains the file and the options.
+// Defines the imports resource. An import record contains the file and the options.
 // jobs.ts runs the import.
 import { didYouMean } from '../../contract/input/validation-errors.ts'
 import type { Schema } from '../../contract/types.ts'
@@ -43,7 +43,7 @@ type Row = {
  * not UTF-8 cannot be detected, so its file name decides.
  */
 const limits = { types: ['text/csv', 'text/plain', workbookType], otherText: /\.(csv|tsv|txt)$/i }
-/** The states in which an import waits for a user's action and can be changed (DOMAIN 21.1). */
+/** The states in which an import waits for a user's action and can be changed. */
 const waitingStates: ReadonlySet<string> = new Set(['pending', 'validated', 'invalid'])
 /** The columns of an import that has not been validated. */
 export const initialState = {

@@ -1,4 +1,4 @@
-// Creates sample files (DOMAIN 21.1). A sample has all columns of an import type, including custom
+// Creates sample files. A sample has all columns of an import type, including custom
 // attributes, and one valid row.
 import type { Context } from '../../kernel/context.ts'
 import { lines } from '../../kernel/resource/export.ts'

@@ -1,4 +1,4 @@
-// Changes the state of an import (DOMAIN 21.1). State changes by users emit events. A run stores
+// Changes the state of an import. State changes by users emit events. A run stores
 // its progress in the transaction of each batch.
 
 import type { Updateable } from 'kysely'

@@ -1,4 +1,4 @@
-// Validates an import (DOMAIN 21.1). All rows are imported in batches, and each batch is rolled
+// Validates an import. All rows are imported in batches, and each batch is rolled
 // back. Only the errors are stored, and no events are emitted. dry-run-index.ts keeps the results
 // of earlier batches.
 import type { Context } from '../../kernel/context.ts'

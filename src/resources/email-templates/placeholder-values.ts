@@ -1,4 +1,4 @@
-// Computes the values of placeholders for a record (DOMAIN 18.4). The values are the fields of the
+// Computes the values of placeholders for a record. The values are the fields of the
 // record and of its person, user and organization, as readable text. Fields that the caller may not
 // see are empty.
 import { DateTime } from 'luxon'

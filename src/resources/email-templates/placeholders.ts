@@ -1,4 +1,4 @@
-// Fills in the placeholders of templates (DOMAIN 18.4). `{%leads.title%}` becomes the readable text
+// Fills in the placeholders of templates. `{%leads.title%}` becomes the readable text
 // of a field of the record, or of its person, user or organization. Unknown placeholders stay in
 // the text and are reported.
 import { escapeHtml } from '../../kernel/values/format.ts'

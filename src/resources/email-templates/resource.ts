@@ -1,4 +1,4 @@
-// E-mail templates: subjects and contents with placeholders (DOMAIN 15.4). This resource has no
+// E-mail templates: subjects and contents with placeholders. This resource has no
 // children and no owners, so it is the simplest model for a new resource.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'

@@ -1,5 +1,5 @@
 // Finds unknown placeholders in a text that is being saved, so that no recipient gets an e-mail
-// with an unfilled placeholder (DOMAIN 18.4).
+// with an unfilled placeholder.
 import { didYouMean } from '../../contract/input/validation-errors.ts'
 import type { Context } from '../../kernel/context.ts'
 import { attributeSet, type EntityType } from '../attributes/attribute-set.ts'

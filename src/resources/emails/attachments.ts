@@ -1,4 +1,4 @@
-// Attachments of e-mails (DOMAIN 14.1, 16). `attachment_ids` in a body replaces all attachments.
+// Attachments of e-mails. `attachment_ids` in a body replaces all attachments.
 // Files uploaded in a form are added to the attachments. An attachment with a content id is a
 // picture inside the e-mail body.
 import { operations } from '../../contract/operations.gen.ts'

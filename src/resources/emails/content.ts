@@ -1,4 +1,4 @@
-// Prepares the content of an e-mail for storage (DOMAIN 14.1): sanitizes the body, removes
+// Prepares the content of an e-mail for storage: sanitizes the body, removes
 // duplicate recipients, and reports missing fields that sending requires. Only the content of
 // drafts and failed e-mails can change.
 import type { Schema } from '../../contract/types.ts'

@@ -1,4 +1,4 @@
-// Computes and stores the folders of an e-mail (DOMAIN 14.2). The server sets draft, outbox and
+// Computes and stores the folders of an e-mail. The server sets draft, outbox and
 // sent; users set the other folders. A move to the trash replaces all folders and keeps the old
 // folders in `kept`, for a restore.
 import type { Context } from '../../kernel/context.ts'

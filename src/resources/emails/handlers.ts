@@ -21,7 +21,7 @@ const noun = { one: 'e-mail', many: 'e-mails' }
 const tagged = createTagHandlers('emails', emails)
 
 /**
- * Deletes an e-mail that is in the trash, and moves any other e-mail to the trash (DOMAIN 14.2).
+ * Deletes an e-mail that is in the trash, and moves any other e-mail to the trash.
  * `type` overrides this choice. Returns the message of the reply.
  */
 const discard = (ctx: Context, id: number, type: 'trash' | 'delete' | undefined): Promise<string> =>
@@ -115,8 +115,7 @@ export const handlers = {
 } satisfies Partial<Handlers>
 
 /**
- * Handlers for the e-mails of a lead or person. The lead or person must be visible to the caller
- * (DOMAIN 7.3).
+ * Handlers for the e-mails of a lead or person. The lead or person must be visible to the caller.
  */
 export const subLists = {
   listLeadEmails: async (ctx, { params, query }) => {

@@ -1,4 +1,4 @@
-// Handlers that receive e-mails from a mail service by HTTP (DOMAIN 14.4), and that serve the
+// Handlers that receive e-mails from a mail service by HTTP, and that serve the
 // original bytes of an e-mail. The shared secret is checked before the form is read.
 
 import { countCall } from '../../kernel/auth/attempt-limits.ts'

@@ -20,7 +20,7 @@ interface Due {
 const rawDays = 30
 const emailsPerTransaction = 100
 
-/** Sends an e-mail. Retries after 1, 5, 30 and 120 minutes (DOMAIN 14.2). */
+/** Sends an e-mail. Retries after 1, 5, 30 and 120 minutes. */
 const send = defineJob<{ email_id: number }>({
   ...sendKind,
   concurrency: 2,

@@ -1,4 +1,4 @@
-// Finds the e-mail that a received e-mail replies to (DOMAIN 14.4). The search uses the token in
+// Finds the e-mail that a received e-mail replies to. The search uses the token in
 // the recipient address, or else the Message-IDs in the headers, but never the subject. A reply may
 // also arrive before the e-mail that it replies to. Two existing threads are never merged.
 

@@ -1,4 +1,4 @@
-// Polls all folders of a mailbox (DOMAIN 14.4) from the last stored position. After a crash, some
+// Polls all folders of a mailbox from the last stored position. After a crash, some
 // e-mails are fetched again and recognized as duplicates by their Message-ID.
 import type { Selectable } from 'kysely'
 import type { DB } from '../../../db/tables.gen.ts'

@@ -1,4 +1,4 @@
-// Stores a received e-mail once, in one transaction (DOMAIN 14.4). The e-mail joins the thread it
+// Stores a received e-mail once, in one transaction. The e-mail joins the thread it
 // replies to, is linked to the person of its sender, and has a sanitized body. mail/parse/parse.ts
 // has already limited its size.
 import { Readable } from 'node:stream'

@@ -1,5 +1,5 @@
 // Builds error texts about refused recipients. Listeners, webhooks, the change feed and all readers
-// of the e-mail get these texts, so the texts must not contain BCC recipients (DOMAIN 14.1).
+// of the e-mail get these texts, so the texts must not contain BCC recipients.
 import { fold } from '../../kernel/values/format.ts'
 import type { OutboundMessage, SentMail } from '../../mail/outbound.ts'
 

@@ -1,4 +1,4 @@
-// Defines the e-mails resource (DOMAIN 14): written and received e-mails, in folders and threads,
+// Defines the e-mails resource: written and received e-mails, in folders and threads,
 // linked to a person and a lead. The rules are in content.ts, folders.ts, threads.ts and
 // visibility.ts.
 import { type SqlBool, sql } from 'kysely'

@@ -1,4 +1,4 @@
-// Sends a queued e-mail (DOMAIN 14.2). Its status goes from queued to sending to sent or failed,
+// Sends a queued e-mail. Its status goes from queued to sending to sent or failed,
 // and back to queued between attempts. Each status change is an `email.update` in a separate
 // transaction. After a crash, the e-mail may be sent twice with the same Message-ID.
 import type { Readable } from 'node:stream'

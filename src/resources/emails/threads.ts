@@ -1,4 +1,4 @@
-// Assigns e-mails to threads (DOMAIN 14.1). A reply inherits thread, references, person and lead
+// Assigns e-mails to threads. A reply inherits thread, references, person and lead
 // from the e-mail that it replies to. Subjects are not compared.
 import { v7 } from 'uuid'
 import type { Context } from '../../kernel/context.ts'

@@ -1,4 +1,4 @@
-// Defines the visibility of e-mails (DOMAIN 7.3, 7.4). The caller must be allowed to open a folder
+// Defines the visibility of e-mails. The caller must be allowed to open a folder
 // of the e-mail, and must see its owner, lead or person. A received e-mail without owner, lead and
 // person is visible to all callers who may open the inbox.
 import { type RawBuilder, type SqlBool, sql } from 'kysely'

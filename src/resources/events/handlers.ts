@@ -1,4 +1,4 @@
-// Handler of the change feed (DOMAIN 17.4). It returns one page of events, or a stream of events
+// Handler of the change feed. It returns one page of events, or a stream of events
 // for a client that prefers `text/event-stream`. read-log.ts reads the event log, and
 // event-visibility.ts filters the events.
 

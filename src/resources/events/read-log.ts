@@ -1,4 +1,4 @@
-// Reads the event log for the change feed (DOMAIN 17.4): the events after a position, oldest first.
+// Reads the event log for the change feed: the events after a position, oldest first.
 // A position is an event id. Events that the caller may not see are left out, but the position
 // advances past them. A client therefore gets each visible event exactly once.
 import { type Expression, type SqlBool, sql } from 'kysely'

@@ -1,4 +1,4 @@
-// Streams the change feed as server-sent events (DOMAIN 17.4). A stream stores only its position
+// Streams the change feed as server-sent events. A stream stores only its position
 // and reads events from the log. A slow client therefore uses no memory, and a reconnecting client
 // misses no event. streams.ts wakes the streams when events arrive.
 import { setImmediate } from 'node:timers/promises'

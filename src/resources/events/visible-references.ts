@@ -1,4 +1,4 @@
-// Selects the rows of a table that refer to records visible to the caller (DOMAIN 7.4). The caller
+// Selects the rows of a table that refer to records visible to the caller. The caller
 // must be allowed to list the entity, and must see the record or have seen it when it was deleted.
 // The rule is one SQL condition, so that it also applies to pages and totals.
 import { type RawBuilder, type SqlBool, sql } from 'kysely'

@@ -24,7 +24,7 @@ export interface FileLimits {
 type Finding = Pick<Writing<unknown>, 'ctx' | 'errors'>
 
 /**
- * Returns the id in a value that is an id or a FileRef (DOMAIN 3.4). Returns null and undefined
+ * Returns the id in a value that is an id or a FileRef. Returns null and undefined
  * unchanged.
  */
 export function acceptFileRef<Empty extends null | undefined>(sent: number | { id: number } | Empty): number | Empty {

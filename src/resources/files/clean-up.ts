@@ -1,4 +1,4 @@
-// Deletes files that are no longer needed (DOMAIN 16): uploads not attached within a day, files of
+// Deletes files that are no longer needed: uploads not attached within a day, files of
 // records that cannot be restored any more, and stored bytes without a file row. Such bytes are
 // first moved to a trash folder.
 import { sql } from 'kysely'

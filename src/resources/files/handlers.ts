@@ -1,4 +1,4 @@
-// Handlers that upload, read, download and delete files (DOMAIN 16). attach.ts attaches files to
+// Handlers that upload, read, download and delete files. attach.ts attaches files to
 // records.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'

@@ -1,4 +1,4 @@
-// Reads files, converts them to replies, and decides who sees them (DOMAIN 16). An unattached
+// Reads files, converts them to replies, and decides who sees them. An unattached
 // upload is visible to the user who uploaded it. An attached file is visible to every user who sees
 // its record.
 import { type RawBuilder, type Selectable, type SqlBool, sql } from 'kysely'
@@ -101,7 +101,7 @@ export async function visibleFiles(ctx: Context, rows: readonly FileRow[]): Prom
  */
 async function ownersInSight(ctx: Context, type: string): Promise<'all' | 'none' | Rows<{ id: number }>> {
   // The only file of a user is the picture. Any reply may contain a user's picture, so no
-  // permission is needed (DOMAIN 7.4).
+  // permission is needed.
   if (type === 'users') return 'all'
   if (type === 'configuration') return canCall(ctx, operations.getConfiguration) ? 'all' : 'none'
   const resource = ctx.services.resources.get(type)

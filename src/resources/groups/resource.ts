@@ -1,4 +1,4 @@
-// Groups of users (DOMAIN 15.3). A user with the view permission `group` sees the records of all
+// Groups of users. A user with the view permission `group` sees the records of all
 // members of the user's groups.
 import { type SqlBool, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
@@ -113,7 +113,7 @@ const allMembers = async (ctx: Context, groupId: number): Promise<number[]> =>
 
 /**
  * Returns a function that filters user ids. Present members pass without a check, and new members
- * pass only when they are visible to the caller (DOMAIN 3.4).
+ * pass only when they are visible to the caller.
  */
 const acceptPresent =
   (present: readonly number[]) =>

@@ -20,7 +20,7 @@ const tagged = createTagHandlers('leads', leads)
 type LineBody = { quantity?: number; price?: number }
 
 /**
- * Moves a lead to another stage of the lead's pipeline (DOMAIN 9.2). Throws 422 for a stage of
+ * Moves a lead to another stage of the lead's pipeline. Throws 422 for a stage of
  * another pipeline. The mass update also calls this function.
  */
 async function move(ctx: Context, id: number, body: Schema<'LeadMove'>): Promise<Schema<'Lead'>> {
@@ -152,7 +152,7 @@ export const handlers = {
 
 /**
  * Handlers that list the leads of a person or organization. The person or organization must be
- * visible to the caller (DOMAIN 7.3).
+ * visible to the caller.
  */
 export const subLists = {
   listPersonLeads: async (ctx, { params, query }) => {

@@ -1,4 +1,4 @@
-// Returns the board of a pipeline (DOMAIN 9.7): its stages, and for each stage the totals and one
+// Returns the board of a pipeline: its stages, and for each stage the totals and one
 // page of leads. The number of SQL statements does not grow with the number of stages or leads.
 import { sql } from 'kysely'
 import type { Query, Schema } from '../../contract/types.ts'

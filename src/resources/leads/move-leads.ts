@@ -1,4 +1,4 @@
-// Moves a lead whose stage or pipeline is deleted to another stage (DOMAIN 15.1). The pipelines
+// Moves a lead whose stage or pipeline is deleted to another stage. The pipelines
 // resource cannot import leads, so app.ts passes this function to it.
 import type { Context } from '../../kernel/context.ts'
 import { withoutVisibility } from '../../kernel/query/visibility.ts'

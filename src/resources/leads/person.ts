@@ -1,4 +1,4 @@
-// The person of a lead (DOMAIN 9.4). A request names an existing person by id, or contains a new
+// The person of a lead. A request names an existing person by id, or contains a new
 // person that is created together with the lead.
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import type { Dialect } from '../../../db/dialect.ts'

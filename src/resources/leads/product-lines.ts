@@ -1,4 +1,4 @@
-// The product lines of a lead (DOMAIN 9.1 LeadProduct): at most one line per product. A line keeps
+// The product lines of a lead: at most one line per product. A line keeps
 // the name and SKU that the product had when the line was added. The functions that plan lines
 // write nothing. `saveProductLines` stores the plan in the transaction of the lead.
 import { sql } from 'kysely'

@@ -1,4 +1,4 @@
-// Leads: sales opportunities that move through a pipeline (DOMAIN 9). stages.ts has the rules for
+// Leads: sales opportunities that move through a pipeline. stages.ts has the rules for
 // stage changes, product-lines.ts the product lines, and person.ts the person of a lead.
 import { sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
@@ -83,7 +83,7 @@ export const leads = defineResource(
         .$narrowType<{ stage_code: string; stage_name: string; stage_probability: number; stage_sort_order: number }>()
         .select(quotesCount(ctx))
         // Counts all linked activities without a visibility check, because an activity linked to a
-        // visible lead is visible (DOMAIN 7.4).
+        // visible lead is visible.
         .select(
           sql<number>`(select count(*) from lead_activities as link where link.lead_id = leads.id)`.as(
             'activities_count',

@@ -1,5 +1,5 @@
-// An open lead is rotten when its age exceeds the `rotten_days` of its pipeline by at least one day
-// (DOMAIN 9.1). The age counts from the creation of the lead.
+// An open lead is rotten when its age exceeds the `rotten_days` of its pipeline by at least one
+// day. The age counts from the creation of the lead.
 import { type SqlBool, sql } from 'kysely'
 import type { Context } from '../../kernel/context.ts'
 import { flagged } from '../../kernel/query/filter.ts'

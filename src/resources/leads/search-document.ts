@@ -1,4 +1,4 @@
-// Defines the searchable text of leads, for the parameter `q` and the search (DOMAIN 5.4). The text
+// Defines the searchable text of leads, for the parameter `q` and the search. The text
 // contains the organization of the lead's person.
 import { joinLine, joinText, readRange, type SearchDocumentSource, valuesIn } from '../../../db/search/documents.ts'
 

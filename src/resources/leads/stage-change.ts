@@ -1,4 +1,4 @@
-// Plans stage changes of leads (DOMAIN 9.1, 9.2). Loads the stages from which stages.ts chooses,
+// Plans stage changes of leads. Loads the stages from which stages.ts chooses,
 // finds the default source and type of a new lead, and repairs restored leads.
 import type { Schema } from '../../contract/types.ts'
 import { isBeingRemoved } from '../../jobs/removals.ts'
@@ -41,7 +41,7 @@ export async function planStageChange({ ctx, current, errors }: Writing<LeadStat
 
 /**
  * Returns the id of the lead source or type with this name. If none has the name, returns the
- * lowest id (DOMAIN 9.1).
+ * lowest id.
  */
 export async function defaultVocabularyId(
   ctx: Context,
@@ -59,7 +59,7 @@ export async function defaultVocabularyId(
 /**
  * Replaces references to deleted records in a restored lead. Source and type become the defaults of
  * a new lead. The new stage has the code of the old stage, so that the lead stays won or lost, or
- * else the code `new`. A deleted pipeline is replaced with the default pipeline (DOMAIN 15.1).
+ * else the code `new`. A deleted pipeline is replaced with the default pipeline.
  */
 export const repairLead: OnRestore = async (ctx, { row, snapshot, vanished }) => {
   const repaired: Awaited<ReturnType<OnRestore>> = {}

@@ -1,6 +1,6 @@
-// Rules for stage changes of leads. `chooseStage` finds the stage that a request names (DOMAIN
-// 9.2). `enterStage` derives status, closing time and lost reason from the new stage (9.3). Every
-// write that changes a stage uses these rules. The functions read no database.
+// Rules for stage changes of leads. `chooseStage` finds the stage that a request names.
+// `enterStage` derives status, closing time and lost reason from the new stage (9.3). Every write
+// that changes a stage uses these rules. The functions read no database.
 import type { EventBase } from '../../contract/types.ts'
 import type { ValidationErrors } from '../../kernel/errors.ts'
 import type { Snapshot } from '../../kernel/write/events.ts'
@@ -40,8 +40,7 @@ const outcomeByStatus: Record<number, EventBase> = {
 }
 
 /**
- * Returns the additional event of an update that changes the status of a lead, else none (DOMAIN
- * 17.2).
+ * Returns the additional event of an update that changes the status of a lead, else none.
  */
 export const outcomeEvents = (before: Snapshot, after: Snapshot): EventBase[] =>
   before.status === after.status ? [] : [outcomeByStatus[Number(after.status)] ?? []].flat()

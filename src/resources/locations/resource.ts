@@ -1,4 +1,4 @@
-// Storage locations within warehouses (DOMAIN 11.3).
+// Storage locations within warehouses.
 import type { Schema } from '../../contract/types.ts'
 import { textField, value } from '../../kernel/query/filter.ts'
 import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'

@@ -1,4 +1,4 @@
-// Counts the audience of a campaign before a run (DOMAIN 20.2): its persons, the addresses that the
+// Counts the audience of a campaign before a run: its persons, the addresses that the
 // run would reach, and the addresses left out for each reason. Only persons that the caller sees
 // count. Otherwise the numbers would tell whether an address belongs to a hidden person.
 import type { Schema } from '../../contract/types.ts'

@@ -1,4 +1,4 @@
-// The audience of a campaign (DOMAIN 20.1): all persons, the persons with a tag, the persons of an
+// The audience of a campaign: all persons, the persons with a tag, the persons of an
 // import, or the persons that match a filter. A filter has the query parameters of `listPersons`
 // and is evaluated when the campaign runs. A campaign reaches persons of every owner, but a caller
 // reads and counts only what the caller sees.

@@ -1,4 +1,4 @@
-// The settings of campaigns (DOMAIN 20.1). A campaign sends an e-mail to the persons of its
+// The settings of campaigns. A campaign sends an e-mail to the persons of its
 // audience on the date of its event. run.ts starts the runs of campaigns, and editor.ts tells whose
 // rights their placeholders have.
 import type { Schema } from '../../contract/types.ts'

@@ -1,4 +1,4 @@
-// Builds the e-mail of a campaign for one person (DOMAIN 18.4, 20.2): fills in the placeholders of
+// Builds the e-mail of a campaign for one person: fills in the placeholders of
 // the subject and the template, sanitizes the HTML, and appends an unsubscribe link unless the
 // content already contains one.
 import type { Context } from '../../kernel/context.ts'

@@ -1,4 +1,4 @@
-// Removes a deleted e-mail template from the campaigns that refer to it (DOMAIN 23). These
+// Removes a deleted e-mail template from the campaigns that refer to it. These
 // campaigns are inactive, because the template of an active campaign cannot be deleted.
 import type { DeleteHook } from '../../kernel/history/delete-hooks.ts'
 import { write } from '../../kernel/write/write.ts'

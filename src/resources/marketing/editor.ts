@@ -1,4 +1,4 @@
-// The rights of a campaign (DOMAIN 20.2): the current rights of the user who last changed it, as
+// The rights of a campaign: the current rights of the user who last changed it, as
 // for workflows. Its placeholders show only what this user sees, because the e-mail may carry a
 // value to an address of the user's choice, such as the host of a link.
 import { signedInAgain } from '../../kernel/auth/tokens.ts'

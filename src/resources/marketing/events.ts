@@ -1,4 +1,4 @@
-// Marketing events: the dates on which campaigns run (DOMAIN 20.1).
+// Marketing events: the dates on which campaigns run.
 import type { Schema } from '../../contract/types.ts'
 import { inUse } from '../../kernel/errors.ts'
 import { textField, value } from '../../kernel/query/filter.ts'
@@ -27,8 +27,7 @@ export const marketingEvents = defineResource({
   search: [{ key: 'marketing_events.name_key' }, { text: 'marketing_events.description' }],
   toRow: async ({ name, description, date }, writing) => {
     const { ctx, current, errors } = writing
-    // Only a changed date is checked, so that an event with a past date stays editable (DOMAIN
-    // 3.4).
+    // Only a changed date is checked, so that an event with a past date stays editable.
     if (date && date !== current?.date && date < today(ctx.time, ctx.services.config.timezone))
       errors.invalid('date', 'Must be today or later.')
     const about = { table: 'marketing_events', entity: 'events', noun: 'marketing event' } as const

@@ -1,4 +1,4 @@
-// The addresses that campaigns leave out (DOMAIN 20.2): suppressed addresses, and addresses of
+// The addresses that campaigns leave out: suppressed addresses, and addresses of
 // persons who have refused campaigns. The check runs when an e-mail is queued and again when it is
 // sent, because a person may refuse in between.
 import type { Context } from '../../kernel/context.ts'

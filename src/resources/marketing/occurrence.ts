@@ -1,4 +1,4 @@
-// The occurrence that identifies a campaign run (DOMAIN 20.2): the date of the campaign's event, or
+// The occurrence that identifies a campaign run: the date of the campaign's event, or
 // `once` without an event date. An address gets at most one e-mail per campaign and occurrence.
 
 /**

@@ -1,4 +1,4 @@
-// Previews a campaign (DOMAIN 20.2). Returns the e-mail for one person visible to the caller. Also
+// Previews a campaign. Returns the e-mail for one person visible to the caller. Also
 // returns the number of addresses that the next run would reach.
 import { DateTime } from 'luxon'
 import type { Schema } from '../../contract/types.ts'

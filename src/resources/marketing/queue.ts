@@ -1,4 +1,4 @@
-// Queues the e-mails of a campaign run (DOMAIN 20.2). Each address of each person of the audience
+// Queues the e-mails of a campaign run. Each address of each person of the audience
 // gets one row in the ledger, the table campaign_sends. An address that has a row is skipped, so an
 // interrupted run can continue and a repeated run adds only new addresses.
 import { v7 } from 'uuid'

@@ -1,4 +1,4 @@
-// Queues an uncertain e-mail of a campaign again (DOMAIN 20.2). This needs the decision of a user,
+// Queues an uncertain e-mail of a campaign again. This needs the decision of a user,
 // because the recipient may have received the first copy.
 import { now, requireUser } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'

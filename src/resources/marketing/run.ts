@@ -1,4 +1,4 @@
-// Starts campaign runs (DOMAIN 20.2). The daily run starts the campaigns whose event is on that
+// Starts campaign runs. The daily run starts the campaigns whose event is on that
 // day, and the campaigns without an event. A user can also start a single campaign. queue.ts queues
 // the e-mails, and sending.ts sends them.
 import { enqueue } from '../../jobs/queue.ts'

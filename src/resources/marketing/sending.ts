@@ -134,7 +134,7 @@ async function nextDue(ctx: Context): Promise<Date | null> {
 }
 
 /**
- * Returns whether the event day of the e-mail passed while its campaign was inactive (DOMAIN 20.2).
+ * Returns whether the event day of the e-mail passed while its campaign was inactive.
  * An e-mail is not too late if its campaign stayed active, or if a user started the run after the
  * event day.
  */

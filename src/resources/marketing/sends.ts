@@ -1,4 +1,4 @@
-// The ledger of campaign e-mails (DOMAIN 20.2). It has one row per campaign, occurrence and
+// The ledger of campaign e-mails. It has one row per campaign, occurrence and
 // address, so no address gets the same e-mail twice. A caller sees the rows of persons that the
 // caller may see. Rows of deleted persons are visible only to callers who see all records.
 import type { Selectable } from 'kysely'

@@ -1,4 +1,4 @@
-// Suppressed e-mail addresses, to which no campaign sends (DOMAIN 20.2). Each address is stored
+// Suppressed e-mail addresses, to which no campaign sends. Each address is stored
 // once, in folded form for comparisons.
 import type { Selectable } from 'kysely'
 import type { DB } from '../../../db/tables.gen.ts'
@@ -21,7 +21,7 @@ const entity = 'suppressions'
 
 /**
  * Visibility rule for the events of suppressions. Every caller who may list suppressions sees all
- * of these events, because an address has no owner (DOMAIN 7.4).
+ * of these events, because an address has no owner.
  */
 export const suppressionSight: Sight = {
   lists: operations.listSuppressions,

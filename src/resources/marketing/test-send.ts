@@ -1,4 +1,4 @@
-// Sends a test of a campaign to users (DOMAIN 20.2). A test creates no ledger row: it does not
+// Sends a test of a campaign to users. A test creates no ledger row: it does not
 // count as sent, and the address still gets the campaign.
 import { randomUUID } from 'node:crypto'
 import { defineJob, enqueueAll } from '../../jobs/queue.ts'

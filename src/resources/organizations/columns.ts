@@ -1,4 +1,4 @@
-// The columns of the CSV export of organizations (DOMAIN 21.2).
+// The columns of the CSV export of organizations.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { addressColumns, bookkeeping, type CsvColumns, nameColumn, plain } from '../../kernel/resource/csv-cells.ts'

@@ -1,4 +1,4 @@
-// Organizations: companies and institutions (DOMAIN 10.2). The handlers that list an organization's
+// Organizations: companies and institutions. The handlers that list an organization's
 // persons and leads are in persons/ and leads/.
 import { type SqlBool, sql } from 'kysely'
 import type { Dialect } from '../../../db/dialect.ts'

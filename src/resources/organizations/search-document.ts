@@ -1,4 +1,4 @@
-// Builds the text by which the parameter `q` and the search find an organization (DOMAIN 5.4).
+// Builds the text by which the parameter `q` and the search find an organization.
 import { joinLine, joinText, readRange, type SearchDocumentSource } from '../../../db/search/documents.ts'
 
 export const searchDocument: SearchDocumentSource = {

@@ -1,4 +1,4 @@
-// The consent of persons to receive campaigns (DOMAIN 10.1, 20.2): `subscribed` is true, false, or
+// The consent of persons to receive campaigns: `subscribed` is true, false, or
 // null when unknown. The server also stores the source and the time of its last change.
 import { type Context, now } from '../../kernel/context.ts'
 import { conditions } from '../../kernel/query/filter.ts'

@@ -1,4 +1,4 @@
-// E-mail addresses and phone numbers of persons and warehouses (DOMAIN 3.2, 8.3, 10.1, 11.3). The
+// E-mail addresses and phone numbers of persons and warehouses. The
 // table unique_values contains the values that must be unique among the records of an entity.
 import { type SqlBool, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
@@ -46,7 +46,7 @@ export const personRef = (id: number, name: string, emails: string): Schema<'Per
 
 /**
  * Returns the built-in attribute of a contact field. The attribute defines whether the values must
- * be unique (DOMAIN 8.1).
+ * be unique.
  */
 async function attributeOf(ctx: Context, owner: Owner, field: ContactField): Promise<Attribute> {
   const found = (await attributeSet(ctx)).system.get(owner)?.find(({ code }) => code === field)
@@ -95,7 +95,7 @@ export async function saveUniquePoints(
 
 /**
  * Checks and stores the unique values of a restored person. Throws 422 when another person has
- * taken a value in the meantime (DOMAIN 17.4).
+ * taken a value in the meantime.
  */
 export const repairPerson: OnRestore = async (ctx, { row }) => {
   const id = Number(row.id)

@@ -1,4 +1,4 @@
-// Links a new record to the e-mail from which it is created (`email_id`, DOMAIN 9.1, 10.1), and
+// Links a new record to the e-mail from which it is created (`email_id`), and
 // counts the e-mails of leads. The e-mails slice imports persons. To avoid a circular import, this
 // file gets the e-mails resource from the services.
 import { sql } from 'kysely'

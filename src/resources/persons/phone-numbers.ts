@@ -1,4 +1,4 @@
-// Stores the phone numbers of persons and finds persons by number (DOMAIN 10.1). Numbers are
+// Stores the phone numbers of persons and finds persons by number. Numbers are
 // compared by their digits only. Several persons may have the same number.
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import type { Context } from '../../kernel/context.ts'

@@ -1,4 +1,4 @@
-// Persons, the contacts of the CRM (DOMAIN 10.1).
+// Persons, the contacts of the CRM.
 import { sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import { assertCanCall, type Context, canCall } from '../../kernel/context.ts'
@@ -119,7 +119,7 @@ export const persons = defineResource(
             'quotes_count',
           ),
           // Counts all linked activities without a visibility check, because an activity linked to
-          // a visible person is visible (DOMAIN 7.4).
+          // a visible person is visible.
           sql<number>`(select count(*) from person_activities as link where link.person_id = persons.id)`.as(
             'activities_count',
           ),
@@ -175,8 +175,7 @@ export const persons = defineResource(
             : {
                 id: row.organization_id,
                 name: row.organization_name ?? '',
-                // An organization that the caller may not read is shown only with its id and name
-                // (DOMAIN 3.5).
+                // An organization that the caller may not read is shown only with its id and name.
                 address: isAddressShown ? readAddress(row.organization_address) : null,
               },
         user_id: row.user_id,

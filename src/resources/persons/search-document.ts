@@ -1,4 +1,4 @@
-// Builds the text by which the parameter `q` and the search find a person (DOMAIN 5.4).
+// Builds the text by which the parameter `q` and the search find a person.
 import {
   joinLine,
   joinText,

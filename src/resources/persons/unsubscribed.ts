@@ -1,4 +1,4 @@
-// Computes `unsubscribed_at` of persons (DOMAIN 10.1): the time at which the first of a person's
+// Computes `unsubscribed_at` of persons: the time at which the first of a person's
 // addresses was suppressed. The value is computed from the suppressions and not stored.
 import type { Schema } from '../../contract/types.ts'
 import { type Context, now } from '../../kernel/context.ts'

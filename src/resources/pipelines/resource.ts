@@ -1,4 +1,4 @@
-// Pipelines and their stages (DOMAIN 15.1). Exactly one pipeline is the default. When a stage or
+// Pipelines and their stages. Exactly one pipeline is the default. When a stage or
 // pipeline is removed, its leads move to another stage.
 import { sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'

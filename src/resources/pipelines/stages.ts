@@ -1,4 +1,4 @@
-// Rules for the stages of a pipeline (DOMAIN 15.1). The functions compute a plan from the stored
+// Rules for the stages of a pipeline. The functions compute a plan from the stored
 // and the sent stages, and write nothing. The plan is computed twice: for validation and for
 // saving.
 import type { Schema } from '../../contract/types.ts'

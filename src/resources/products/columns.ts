@@ -1,4 +1,4 @@
-// The columns of the CSV export of products (DOMAIN 21.2).
+// The columns of the CSV export of products.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { bookkeeping, type CsvColumns, plain } from '../../kernel/resource/csv-cells.ts'

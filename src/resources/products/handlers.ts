@@ -1,5 +1,5 @@
 // Handlers of products besides list, get, create, update and delete: mass deletion, export, tags,
-// and inventories (DOMAIN 11.2).
+// and inventories.
 import { type SqlBool, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import type { Handler, Handlers } from '../../kernel/handler.ts'

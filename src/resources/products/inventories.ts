@@ -1,4 +1,4 @@
-// Inventories (DOMAIN 11.2): the stock of a product at a storage location, one row per product and
+// Inventories: the stock of a product at a storage location, one row per product and
 // location. The product row stores the sums, so that lists can filter and sort by stock. Only the
 // functions here and in stock-plan.ts write inventories.
 import { sql } from 'kysely'
@@ -128,7 +128,7 @@ export async function clearInventories(
   }
 }
 
-/** Throws 409 `in_use` while the location or warehouse has products in stock (DOMAIN 23). */
+/** Throws 409 `in_use` while the location or warehouse has products in stock. */
 export async function refuseIfStocked(
   ctx: Context,
   column: 'warehouse_location_id' | 'warehouse_id',

@@ -1,4 +1,4 @@
-// Products (DOMAIN 11.1). A product has no owner, so all users with the permission see all
+// Products. A product has no owner, so all users with the permission see all
 // products. Product lines store their own copy of name, SKU and price.
 import { operations } from '../../contract/operations.gen.ts'
 import type { Schema } from '../../contract/types.ts'

@@ -1,4 +1,4 @@
-// Builds the text by which the parameter `q` and the search find a product (DOMAIN 5.4).
+// Builds the text by which the parameter `q` and the search find a product.
 import { joinText, readRange, type SearchDocumentSource } from '../../../db/search/documents.ts'
 
 export const searchDocument: SearchDocumentSource = {

@@ -1,4 +1,4 @@
-// Replaces the inventories of a product (DOMAIN 11.2). `planStock` computes which rows to change,
+// Replaces the inventories of a product. `planStock` computes which rows to change,
 // add and delete, and `applyStockPlan` stores the plan within one write.
 import type { Schema } from '../../contract/types.ts'
 import { type Context, now } from '../../kernel/context.ts'

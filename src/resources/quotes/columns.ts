@@ -1,4 +1,4 @@
-// The columns of the CSV export of quotes (DOMAIN 21.2).
+// The columns of the CSV export of quotes.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import {

@@ -26,7 +26,7 @@ export const handlers = {
 
 /**
  * Handlers that list the quotes of a lead or person. The lead or person must be visible to the
- * caller (DOMAIN 7.3).
+ * caller.
  */
 export const subLists = {
   listLeadQuotes: async (ctx, { params, query }) => {

@@ -1,4 +1,4 @@
-// The items of a quote (DOMAIN 12.1). An item stores the SKU, name and price that its product had
+// The items of a quote. An item stores the SKU, name and price that its product had
 // when the item was written. The plan of the items is computed twice: for validation, and for
 // saving in the transaction of the quote.
 import type { Schema } from '../../contract/types.ts'

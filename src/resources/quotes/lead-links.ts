@@ -1,4 +1,4 @@
-// Links between leads and quotes (DOMAIN 9.5, 12.3). A link can be made from the lead or from the
+// Links between leads and quotes. A link can be made from the lead or from the
 // quote. Both ways emit the same pair of events and raise the version of both records.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'

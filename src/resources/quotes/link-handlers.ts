@@ -1,4 +1,4 @@
-// Handlers of the links between quotes and leads (DOMAIN 9.5). A link can be added and removed from
+// Handlers of the links between quotes and leads. A link can be added and removed from
 // the quote and from the lead. Also lists the leads of a quote.
 import type { Context } from '../../kernel/context.ts'
 import { notFound, ValidationErrors } from '../../kernel/errors.ts'
@@ -11,7 +11,7 @@ import { quotes } from './resource.ts'
 
 /**
  * Removes a link and raises the version of the lead and the quote. Throws the error `missing` when
- * the link does not exist or the caller may not see both records (DOMAIN 9.5).
+ * the link does not exist or the caller may not see both records.
  */
 async function unlink(ctx: Context, { leadId, quoteId }: LeadQuote, missing: Error): Promise<void> {
   if (!(await isLinked(ctx, { leadId, quoteId }))) throw missing

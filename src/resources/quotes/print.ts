@@ -1,4 +1,4 @@
-// Prints a quote as a PDF (DOMAIN 12.3). document.ts has the layout, and print.entry.ts draws the
+// Prints a quote as a PDF. document.ts has the layout, and print.entry.ts draws the
 // PDF in a subprocess.
 import type { Context } from '../../kernel/context.ts'
 import { download } from '../../kernel/files/download.ts'

@@ -1,4 +1,4 @@
-// Quotes: offers to persons (DOMAIN 12). items.ts has the items of a quote, totals.ts its totals,
+// Quotes: offers to persons. items.ts has the items of a quote, totals.ts its totals,
 // lead-links.ts its links to leads, and print.ts its PDF.
 import { type SqlBool, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'

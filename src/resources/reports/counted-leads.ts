@@ -1,4 +1,4 @@
-// Selects the leads that reports count (DOMAIN 22.2): visible to the caller, filtered by owner and
+// Selects the leads that reports count: visible to the caller, filtered by owner and
 // pipeline. Also assigns leads to sections of time, and computes metrics that compare two periods.
 import { type RawBuilder, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'

@@ -1,4 +1,4 @@
-// Handlers of reports (DOMAIN 22.2), made by the function `report`. A handler reads the period and
+// Handlers of reports, made by the function `report`. A handler reads the period and
 // computes the metrics of the report. The reply is JSON, or a chart for a client that prefers SVG.
 import type { Query, Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'

@@ -1,4 +1,4 @@
-// The period of a report (DOMAIN 22.2): its default and limits, the period before it, and its
+// The period of a report: its default and limits, the period before it, and its
 // division into days, weeks or months. Days begin and end in the time zone of the installation.
 // Instants are UTC timestamps as stored in the database. The functions read no database.
 import { DateTime } from 'luxon'

@@ -1,4 +1,4 @@
-// Ranks sources, types, products and persons by the revenue from won leads (DOMAIN 22.2). The
+// Ranks sources, types, products and persons by the revenue from won leads. The
 // highest revenue comes first.
 import { sql } from 'kysely'
 import { operations } from '../../contract/operations.gen.ts'
@@ -84,7 +84,7 @@ export async function topPersons(
   return rows.map(({ id, name, emails, user_id, sum }) => {
     const all = JSON.parse(emails) as Schema<'ContactPoint'>[]
     // A caller who may not read the person gets only the person's first address, as in every
-    // reference (DOMAIN 3.5).
+    // reference.
     const isRead = canSeeOwner(ctx, user_id) && canCall(ctx, operations.getPerson)
     return { id, name, emails: isRead ? all : all.slice(0, 1), revenue: fromSum(sum) }
   })

@@ -1,4 +1,4 @@
-// Computes the metrics and time series of reports (DOMAIN 22.2). Each report has one function,
+// Computes the metrics and time series of reports. Each report has one function,
 // which runs a fixed number of SQL statements.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'

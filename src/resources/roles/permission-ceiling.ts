@@ -1,4 +1,4 @@
-// The permission ceiling (DOMAIN 7.1): a caller cannot grant or change permissions that the
+// The permission ceiling: a caller cannot grant or change permissions that the
 // caller's own role lacks. A change of a role checks the role's permissions before and after the
 // change. A change of a user checks the old and the new role.
 import type { Db } from '../../../db/store.ts'

@@ -1,4 +1,4 @@
-// Roles, which give users their permissions (DOMAIN 7.1, 15.3). Callers cannot grant more
+// Roles, which give users their permissions. Callers cannot grant more
 // permissions than their own role has. No change may leave the installation without an active user
 // who has all permissions.
 import { sql } from 'kysely'

@@ -1,4 +1,4 @@
-// Search over all records (DOMAIN 22.1). The index (db/search/search-index.ts) finds and ranks
+// Search over all records. The index (db/search/search-index.ts) finds and ranks
 // records. The resource of each record type then removes the records that the caller may not see.
 import { setImmediate as nextTick } from 'node:timers/promises'
 import { type Expression, sql } from 'kysely'

@@ -1,4 +1,4 @@
-// Sources of leads (DOMAIN 15.2).
+// Sources of leads.
 import { defineResource } from '../../kernel/resource/define-resource.ts'
 import { defineVocabulary } from './vocabulary.ts'
 

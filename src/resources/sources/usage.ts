@@ -1,4 +1,4 @@
-// The use of sources, types and pipelines by leads (DOMAIN 15.2): the number of leads that refer to
+// The use of sources, types and pipelines by leads: the number of leads that refer to
 // a row. A source or type that is in use, or that is the last of its table, cannot be deleted.
 import { sql } from 'kysely'
 import type { Context } from '../../kernel/context.ts'

@@ -1,4 +1,4 @@
-// The shared definition of lead sources and lead types (DOMAIN 15.2): rows with a unique name and a
+// The shared definition of lead sources and lead types: rows with a unique name and a
 // count of leads. A row cannot be deleted while leads use it, or if it is the last row.
 import type { Db } from '../../../db/store.ts'
 import type { Schema } from '../../contract/types.ts'

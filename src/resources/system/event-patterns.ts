@@ -1,4 +1,4 @@
-// Aliases of event names, which patterns of listeners and webhooks may use (DOMAIN 17.2).
+// Aliases of event names, which patterns of listeners and webhooks may use.
 import { type EventAliases, matcher } from '../../kernel/write/events.ts'
 
 export const eventAliases: EventAliases = [

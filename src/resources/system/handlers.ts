@@ -1,4 +1,4 @@
-// Handlers for liveness, readiness, jobs and metrics (DOMAIN 26). http/docs/ serves the
+// Handlers for liveness, readiness, jobs and metrics. http/docs/ serves the
 // documentation and the contract.
 import { storageFaultOf } from '../../../db/storage-errors.ts'
 import type { FaultKind, RecordedFault, ReplicaState } from '../../../db/store.ts'

@@ -1,4 +1,4 @@
-// Nightly jobs (DOMAIN 25.1): delete old rows, optimize the database and check the search index.
+// Nightly jobs: delete old rows, optimize the database and check the search index.
 import { sql } from 'kysely'
 import { isRebuildLeft } from '../../../db/search/rebuild.ts'
 import { defineJob, enqueue } from '../../jobs/queue.ts'

@@ -1,4 +1,4 @@
-// API handlers that list, retry and delete background jobs (DOMAIN 25.1).
+// API handlers that list, retry and delete background jobs.
 import { deferred } from '../../contract/output/deferred.ts'
 import type { Schema } from '../../contract/types.ts'
 import { isSequenceBusy, unblock } from '../../jobs/leases.ts'

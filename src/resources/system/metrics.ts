@@ -1,4 +1,4 @@
-// GET /metrics (DOMAIN 26): the counters of the process, and metrics from database rows and files.
+// GET /metrics: the counters of the process, and metrics from database rows and files.
 // Queries for metrics count a limited number of rows, and their results are cached for 5 seconds.
 import { stat } from 'node:fs/promises'
 import type { Kysely } from 'kysely'

@@ -1,4 +1,4 @@
-// Why an active webhook sends nothing (DOMAIN chapter 0, row 14): the user who last changed the
+// Why an active webhook sends nothing: the user who last changed the
 // webhook is deleted or inactive, or has no permission to read any of the record types that the
 // webhook sends. The reasons contain no user name, so they may be logged.
 import { operations } from '../../contract/operations.gen.ts'

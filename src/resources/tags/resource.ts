@@ -1,4 +1,4 @@
-// Tags for records (DOMAIN 15.2). All users see all tags. Users without a global view may change
+// Tags for records. All users see all tags. Users without a global view may change
 // only their own tags.
 import { createHash } from 'node:crypto'
 import { type SqlBool, sql } from 'kysely'

@@ -1,4 +1,4 @@
-// Handlers that list, attach and detach the tags of a record (DOMAIN 9.6), for every taggable
+// Handlers that list, attach and detach the tags of a record, for every taggable
 // resource.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'

@@ -1,4 +1,4 @@
-// Reads and changes the links between records and tags (DOMAIN 9.6), including `tag_ids` of a
+// Reads and changes the links between records and tags, including `tag_ids` of a
 // request body. Each link is a separate write with its own pair of events, after the events of the
 // record.
 import { type AliasedRawBuilder, type Kysely, sql } from 'kysely'
@@ -153,7 +153,7 @@ export async function countTagged({ db }: Context, tagId: number): Promise<numbe
 }
 
 /**
- * Returns changes that detach a tag from up to `limit` records (DOMAIN 15.2). Each emits one pair
+ * Returns changes that detach a tag from up to `limit` records. Each emits one pair
  * of events and increments the version of its record.
  */
 export async function detachments(ctx: Context, tag: TagRef, limit: number): Promise<RecordChange[]> {

@@ -1,4 +1,4 @@
-// The API of tokens (DOMAIN 6.4). Callers manage their own tokens. With the permission
+// The API of tokens. Callers manage their own tokens. With the permission
 // settings.user.tokens and the ability users:read or users:write, they also manage tokens of other
 // users. A new token cannot have more abilities, more networks or a later expiry than the token
 // that creates it.

@@ -5,7 +5,7 @@ import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { transaction, write } from '../../kernel/write/write.ts'
 
-/** The maximum number of unexpired tokens per user and kind (DOMAIN 25.2). */
+/** The maximum number of unexpired tokens per user and kind. */
 export const maxTokens = 50
 
 /**

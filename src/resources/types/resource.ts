@@ -1,4 +1,4 @@
-// Types of leads, such as new business (DOMAIN 15.2).
+// Types of leads, such as new business.
 import { defineResource } from '../../kernel/resource/define-resource.ts'
 import { defineVocabulary } from '../sources/vocabulary.ts'
 

@@ -1,6 +1,6 @@
-// The user with whose rights a webhook, workflow or campaign acts (DOMAIN chapter 0, rows 14 and
-// 16): the user who changed it last. A token that changes a webhook or workflow must have the
-// abilities that the webhook or workflow will use.
+// The user with whose rights a webhook, workflow or campaign acts: the user who changed it last.
+// A token that changes a webhook or workflow must have the abilities that the webhook or workflow
+// will use.
 import type { OperationFact } from '../../contract/types.ts'
 import { signedInAs } from '../../kernel/auth/tokens.ts'
 import { assertCanCall, type Context, type CurrentUser } from '../../kernel/context.ts'

@@ -1,4 +1,4 @@
-// Which users a caller may change (DOMAIN 7.1, 7.4, 15.6): users with no more permissions and no
+// Which users a caller may change: users with no more permissions and no
 // more visible owners than the caller. Callers cannot deactivate or delete their own account or the
 // last active user with all permissions.
 import { withCurrentCaller } from '../../kernel/auth/tokens.ts'

@@ -1,4 +1,4 @@
-// The owner of a record (DOMAIN 3.4 Owner, 3.5 UserRef): how replies refer to the owner, and which
+// The owner of a record: how replies refer to the owner, and which
 // user a caller may set as owner.
 import type { Schema } from '../../contract/types.ts'
 import { canSeeOwner } from '../../kernel/query/visibility.ts'

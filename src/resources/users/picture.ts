@@ -1,4 +1,4 @@
-// The picture of a user (DOMAIN 15.6), which is a file attached to the user. The row of the user
+// The picture of a user, which is a file attached to the user. The row of the user
 // stores the file id, so a UserRef can link to the picture without another query.
 import { operations } from '../../contract/operations.gen.ts'
 import { pathTo } from '../../contract/paths.ts'

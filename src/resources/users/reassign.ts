@@ -1,4 +1,4 @@
-// Gives the records of a deleted user to a successor, or removes their owner (DOMAIN 15.6).
+// Gives the records of a deleted user to a successor, or removes their owner.
 // operations.ts passes in the resources of these records, because the users folder may not import
 // them.
 import { sql } from 'kysely'
@@ -76,7 +76,7 @@ const disownOne = (ctx: Context, table: OwnedTable, id: number) =>
 
 /**
  * Removes the owner from the remaining records of the user, and increments the version of each
- * record (DOMAIN 23).
+ * record.
  */
 export async function disown(ctx: Context, userId: number): Promise<void> {
   for (const table of ownedTables) {

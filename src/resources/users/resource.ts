@@ -1,4 +1,4 @@
-// Users, who sign in to the CRM (DOMAIN 15.6). Passwords are hashed before the transaction starts.
+// Users, who sign in to the CRM. Passwords are hashed before the transaction starts.
 // authority.ts decides which users a caller may change; credentials.ts checks passwords.
 import { operations } from '../../contract/operations.gen.ts'
 import type { Body, Schema } from '../../contract/types.ts'
@@ -154,8 +154,8 @@ async function joiningOf({ role_id, group_ids }: Write, writing: Writing<Row>): 
 }
 
 /**
- * Adds a validation error for each field that users may not change here on their own account
- * (DOMAIN 15.6). Users change their e-mail address and password through `/account`.
+ * Adds a validation error for each field that users may not change here on their own account.
+ * Users change their e-mail address and password through `/account`.
  */
 function checkOwn(body: Write, { ctx, current, errors }: Writing<Row>): void {
   if (!current || current.id !== ctx.user?.id) return

@@ -1,4 +1,4 @@
-// The view ceiling (DOMAIN 7.4): a caller may change a user only if the caller sees every owner
+// The view ceiling: a caller may change a user only if the caller sees every owner
 // that the user sees, before and after the change. The checks compare sets of visible owners.
 // roles/permission-ceiling.ts has the ceiling of permissions.
 import { visibleOwnersWith } from '../../kernel/auth/tokens.ts'

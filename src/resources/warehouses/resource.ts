@@ -1,4 +1,4 @@
-// Warehouses (DOMAIN 11.3). The reply of a warehouse includes its locations.
+// Warehouses. The reply of a warehouse includes its locations.
 import { sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import { refuseNamed } from '../../kernel/history/stored-references.ts'

@@ -1,4 +1,4 @@
-// The fields of a web form (DOMAIN 19). A field shows an attribute of persons, or of leads if the
+// The fields of a web form. A field shows an attribute of persons, or of leads if the
 // form creates leads. Every form requires the name and e-mail address of the person, so that
 // someone can reply to the visitor.
 import { isDeepStrictEqual } from 'node:util'
@@ -127,7 +127,7 @@ async function planOne(
 ): Promise<Planned> {
   const sent = input.default_value
   // An unchanged default is not checked again. It stays valid even if the record that it refers to
-  // has been deleted (DOMAIN 3.4).
+  // has been deleted.
   const stays = row !== undefined && (sent === undefined || isDeepStrictEqual(sent, presentDefault(row)))
   const stored = stays ? row.default_value : await checkDefault({ ctx, errors }, attribute, sent ?? null)
   const isRequired = isAlways(attribute) || (input.is_required ?? (row ? row.is_required === 1 : attribute.isRequired))

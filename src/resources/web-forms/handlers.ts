@@ -1,4 +1,4 @@
-// The public API of web forms (DOMAIN 19): definition, page, script and submission.
+// The public API of web forms: definition, page, script and submission.
 import { operations } from '../../contract/operations.gen.ts'
 import { pathTo } from '../../contract/paths.ts'
 import { countCall } from '../../kernel/auth/attempt-limits.ts'

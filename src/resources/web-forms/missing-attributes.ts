@@ -1,4 +1,4 @@
-// Required attributes without a field on a form (DOMAIN 19). Submissions without these attributes
+// Required attributes without a field on a form. Submissions without these attributes
 // are accepted. A user who saves the form, or makes an attribute required, gets a warning.
 import type { Schema } from '../../contract/types.ts'
 import type { Context, Warning } from '../../kernel/context.ts'

@@ -1,4 +1,4 @@
-// A form as visitors see it (DOMAIN 19): the visible fields and their choices. Hidden fields, and
+// A form as visitors see it: the visible fields and their choices. Hidden fields, and
 // fields whose choices are not public, are not shown. A submission stores their default values.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'

@@ -1,4 +1,4 @@
-// Creates a person and, if the form creates leads, a lead from a submission (DOMAIN 19), through
+// Creates a person and, if the form creates leads, a lead from a submission, through
 // the API operations. If a person already has a submitted e-mail address, the lead is linked to
 // this person, who is not changed; the reply does not reveal this. The description of the lead
 // lists the values that cannot be stored.
@@ -60,7 +60,7 @@ const store = (ctx: Context, form: PublicForm, sent: Schema<'WebFormSubmission'>
     errors.throwIfAny()
     if (!person) return
     // A value that another record already has causes no error, so visitors cannot find out whether
-    // a value is stored (DOMAIN 19).
+    // a value is stored.
     const [known] = await knownPersons(ctx, person.emails)
     const left = known === undefined ? withoutPaths(person, taken.persons) : await findNewPoints(ctx, known, person)
     const excusing = await excusedFor(ctx, form, taken)

@@ -1,4 +1,4 @@
-// The API of deliveries (DOMAIN 18.5): list deliveries, send a delivery again, replay past events,
+// The API of deliveries: list deliveries, send a delivery again, replay past events,
 // and send a test.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'

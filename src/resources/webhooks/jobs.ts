@@ -1,5 +1,4 @@
-// The jobs that send deliveries, and the effect of each attempt on the delivery and on the webhook
-// (DOMAIN 18.5).
+// The jobs that send deliveries, and the effect of each attempt on the delivery and on the webhook.
 import type { Selectable } from 'kysely'
 import type { DB } from '../../../db/tables.gen.ts'
 import { leaveSequence } from '../../jobs/leases.ts'

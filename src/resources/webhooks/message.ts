@@ -1,4 +1,4 @@
-// Turns a stored event into the message that a webhook sends (DOMAIN 18.5). The message has the
+// Turns a stored event into the message that a webhook sends. The message has the
 // record as the event stores it, so every attempt sends the same data. Placeholders for the person
 // and organization of a record show current values.
 import { pathTo } from '../../contract/paths.ts'
@@ -17,7 +17,7 @@ import { factsOf } from '../events/event-facts.ts'
 import type { RequestTemplate, WebhookMessage } from './request.ts'
 
 /**
- * The list fields that webhooks send as empty lists, by entity (DOMAIN 14). A stored event has
+ * The list fields that webhooks send as empty lists, by entity. A stored event has
  * these fields as the author of the event saw them, but the webhook's user may not be allowed to
  * see them.
  */

@@ -1,4 +1,4 @@
-// Builds the HTTP request of a webhook for an event (DOMAIN 18.5): the configured request with its
+// Builds the HTTP request of a webhook for an event: the configured request with its
 // placeholders filled in. Equal arguments give equal requests, so every attempt sends an identical
 // request.
 import type { Schema } from '../../contract/types.ts'

@@ -1,4 +1,4 @@
-// The configuration of webhooks (DOMAIN 18.5). jobs.ts sends their deliveries.
+// The configuration of webhooks. jobs.ts sends their deliveries.
 import { randomBytes } from 'node:crypto'
 import type { Schema } from '../../contract/types.ts'
 import { type Context, warned } from '../../kernel/context.ts'

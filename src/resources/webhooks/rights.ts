@@ -1,4 +1,4 @@
-// The rights with which a webhook sends (DOMAIN chapter 0, row 14). A webhook sends only records
+// The rights with which a webhook sends. A webhook sends only records
 // that the user who last changed it may see. This is checked when a delivery is queued and at each
 // attempt. When a workflow calls the webhook, the workflow's user must see the record too.
 import { type SqlBool, sql } from 'kysely'

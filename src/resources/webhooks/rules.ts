@@ -1,4 +1,4 @@
-// Rules for the events, request and end point of a webhook (DOMAIN 18.5) that the schema of the
+// Rules for the events, request and end point of a webhook that the schema of the
 // contract does not cover.
 import { isIP } from 'node:net'
 import { operations } from '../../contract/operations.gen.ts'

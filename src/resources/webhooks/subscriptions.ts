@@ -1,4 +1,4 @@
-// The event consumer that queues deliveries for subscribed events (DOMAIN 18.5). A subscription
+// The event consumer that queues deliveries for subscribed events. A subscription
 // selects events by name pattern, record type and changed fields. The event log is read in order,
 // so no event is missed or queued twice.
 import { type EventConsumer, type StoredEvent, takeWithinLimit } from '../../jobs/event-consumers.ts'

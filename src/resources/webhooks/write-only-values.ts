@@ -1,4 +1,4 @@
-// The values of headers and query parameters (DOMAIN chapter 0, row 16). The values are write-only:
+// The values of headers and query parameters. The values are write-only:
 // the database stores them encrypted, and replies and events show a mask. A body that sends the
 // mask or no value keeps the stored value.
 import type { Schema } from '../../contract/types.ts'

@@ -1,4 +1,4 @@
-// Rules for the actions of a workflow (DOMAIN 18.3): the actions allowed for each entity, and the
+// Rules for the actions of a workflow: the actions allowed for each entity, and the
 // values allowed for each action. An update action has an attribute code, and a value that the API
 // accepts for this attribute.
 import type { Schema } from '../../contract/types.ts'

@@ -1,4 +1,4 @@
-// The calendar invitation attached to e-mails about an activity (DOMAIN 18.3). The file is stored
+// The calendar invitation attached to e-mails about an activity. The file is stored
 // before the transaction that creates the e-mail. No invitation is attached if the activity is
 // deleted, or if it lacks a start or end time.
 import { Readable } from 'node:stream'

@@ -1,5 +1,4 @@
-// The fields of each entity that workflow conditions can compare, and how their values compare
-// (DOMAIN 18.2).
+// The fields of each entity that workflow conditions can compare, and how their values compare.
 import type { Context } from '../../kernel/context.ts'
 import { type Attribute, attributesOf } from '../attributes/attribute-set.ts'
 

@@ -1,4 +1,4 @@
-// Rules for the conditions of a workflow (DOMAIN 18.2): the attribute exists, its type supports the
+// Rules for the conditions of a workflow: the attribute exists, its type supports the
 // operator, and the value can be compared. Stored conditions are not checked again.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'

@@ -1,4 +1,4 @@
-// The implementation of each workflow action, by action id (DOMAIN 18.3).
+// The implementation of each workflow action, by action id.
 
 import type { ActionEffect } from './action-subject.ts'
 import type { Action } from './actions.ts'

@@ -1,4 +1,4 @@
-// Workflow actions that send an e-mail from a template (DOMAIN 18.3). The transaction of the action
+// Workflow actions that send an e-mail from a template. The transaction of the action
 // queues the e-mail.
 import type { Schema } from '../../contract/types.ts'
 import { type Context, canCall } from '../../kernel/context.ts'

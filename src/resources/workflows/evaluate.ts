@@ -1,4 +1,4 @@
-// Evaluates the conditions of a workflow for a record snapshot from the event log (DOMAIN 18.2).
+// Evaluates the conditions of a workflow for a record snapshot from the event log.
 // The result depends only on the arguments, which include the day of {{today}} and the time zone.
 // Null equals only null and has no order.
 import { canonicalDate, canonicalTime, isDateOnly } from '../../contract/input/formats.ts'

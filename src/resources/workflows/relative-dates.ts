@@ -1,4 +1,4 @@
-// Reads the dates in workflow conditions (DOMAIN 18.2): a date, a timestamp, or `{{today}}` plus or
+// Reads the dates in workflow conditions: a date, a timestamp, or `{{today}}` plus or
 // minus a number of days.
 import { DateTime } from 'luxon'
 import { canonicalDate, canonicalTime, isDateOnly } from '../../contract/input/formats.ts'

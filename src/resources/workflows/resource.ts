@@ -1,4 +1,4 @@
-// The configuration of workflows (DOMAIN 18.1). triggers.ts starts runs of workflows, and run.ts
+// The configuration of workflows. triggers.ts starts runs of workflows, and run.ts
 // carries out each run.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'

@@ -1,6 +1,6 @@
-// The rights of a workflow (DOMAIN chapter 0, row 16): the current rights of the user who last
+// The rights of a workflow: the current rights of the user who last
 // changed it. A workflow reads only what this user sees, and does only what this user may do. Its
-// events name the system as the actor (DOMAIN 18.3).
+// events name the system as the actor.
 import { operations } from '../../contract/operations.gen.ts'
 import type { OperationFact, OperationId } from '../../contract/types.ts'
 import { type Context, type CurrentUser, canCall } from '../../kernel/context.ts'

@@ -1,4 +1,4 @@
-// Carries out a workflow run (DOMAIN 18.3): evaluates the conditions, then performs the actions in
+// Carries out a workflow run: evaluates the conditions, then performs the actions in
 // order. An action and its log entry share a transaction, so a crash neither repeats nor skips an
 // action. An action on many records has several transactions, one per batch of records.
 import type { Schema } from '../../contract/types.ts'

@@ -1,4 +1,4 @@
-// The list of a workflow's runs (DOMAIN 18.3). A caller sees the runs on visible records, and the
+// The list of a workflow's runs. A caller sees the runs on visible records, and the
 // runs on deleted records that were visible to the caller at their deletion.
 import type { Selectable } from 'kysely'
 import type { DB } from '../../../db/tables.gen.ts'

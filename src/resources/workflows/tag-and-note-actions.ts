@@ -1,4 +1,4 @@
-// Workflow actions that add a tag or a note to the record (DOMAIN 18.3).
+// Workflow actions that add a tag or a note to the record.
 import type { Context } from '../../kernel/context.ts'
 import { fold } from '../../kernel/values/format.ts'
 import { activities } from '../activities/resource.ts'

@@ -1,4 +1,4 @@
-// The event consumer that starts workflow runs (DOMAIN 18.1, 18.3). It stores and enqueues one run
+// The event consumer that starts workflow runs. It stores and enqueues one run
 // for each event and matching workflow. It also stops endless chains of workflows that trigger each
 // other.
 

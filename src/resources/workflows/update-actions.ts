@@ -1,5 +1,5 @@
-// Workflow actions that set one attribute of the record, of its person, or of all related leads
-// (DOMAIN 18.3). The value is parsed and validated like a value in an API request.
+// Workflow actions that set one attribute of the record, of its person, or of all related leads.
+// The value is parsed and validated like a value in an API request.
 import type { Context } from '../../kernel/context.ts'
 import { invalid } from '../../kernel/errors.ts'
 import { visible } from '../../kernel/query/visibility.ts'

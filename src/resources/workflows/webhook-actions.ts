@@ -1,4 +1,4 @@
-// The workflow action that sends the event of the run to a webhook (DOMAIN 18.3, 18.5).
+// The workflow action that sends the event of the run to a webhook.
 import type { Context } from '../../kernel/context.ts'
 import { triggerWebhook } from '../webhooks/deliveries.ts'
 import { type ActionEffect, actionRefused } from './action-subject.ts'

@@ -26,7 +26,7 @@ describe('a body of JSON', () => {
     expect(exactly({ done }, { done: { type: 'boolean' } })).toEqual({ done })
   })
 
-  // DOMAIN 3.2: 0, 1, "0", "1", "true" and "false" are booleans, and a numeric text is an amount.
+  // 0, 1, "0", "1", "true" and "false" are booleans, and a numeric text is an amount.
   it.each([0, 1, '0', '1', 'true', 'false', true, false])('reads %j as a flag', (done) => {
     const read = ['1', 'true'].includes(String(done))
     expect(exactly({ done }, { done: { type: 'boolean' } })).toEqual({ done: read })

@@ -1,4 +1,4 @@
-// Calls every route of version 1 (DOMAIN 27) and checks the stored data through the canonical API.
+// Calls every route of version 1 and checks the stored data through the canonical API.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { adminPassword, startServer, type TestServer } from '../../support/app.ts'
 import { file, form } from '../../support/form.ts'

@@ -1,5 +1,4 @@
-// The format of version 1: lists, filters, values and errors, and the rules of both APIs (DOMAIN
-// 27).
+// The format of version 1: lists, filters, values and errors, and the rules of both APIs.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { pagesShown } from '../../../src/http/compat-v1/replies.ts'
 import { startServer, type TestServer } from '../../support/app.ts'

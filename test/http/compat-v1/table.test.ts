@@ -89,7 +89,7 @@ describe('the table', () => {
     const found = published.map((route) => [route, rowFor(...(route.split(' ') as [string, string]))])
     expect(found.filter(([, row]) => row === undefined)).toEqual([])
     const known = new Set(found.map(([, row]) => row))
-    // DOMAIN 27 adds POST /logout.
+    // POST /logout ends a session; the API of the model does not publish it.
     expect(rowNames.filter((name) => !known.has(name))).toEqual(['POST /logout'])
   })
 

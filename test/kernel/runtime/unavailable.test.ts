@@ -1,4 +1,4 @@
-// A full disk (DOMAIN 4.2): writes return 503 and change nothing, reads work, and writes work again
+// A full disk: writes return 503 and change nothing, reads work, and writes work again
 // when there is space.
 import { sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'

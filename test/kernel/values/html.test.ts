@@ -1,4 +1,4 @@
-// Sanitized HTML (DOMAIN 14.5) contains no scripts, loads nothing and cannot affect anything
+// Sanitized HTML contains no scripts, loads nothing and cannot affect anything
 // outside the mail. parse5, which parses like a browser, checks every result and its serialization.
 import fc from 'fast-check'
 import { type DefaultTreeAdapterTypes, parse, parseFragment, serialize } from 'parse5'

@@ -1,4 +1,4 @@
-// The types `email` and `phone`: lists of contact points (DOMAIN 3.2).
+// The types `email` and `phone`: lists of contact points.
 import { type SqlBool, sql } from 'kysely'
 import type { Schema } from '../../../contract/types.ts'
 import { fold, phoneKey } from '../../../kernel/values/format.ts'
