@@ -4,12 +4,12 @@
 FROM node:24-bookworm-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
-COPY db/sqlite/node-20 db/sqlite/node-20
-RUN npm ci
 COPY tsconfig.json openapi.yaml ./
 COPY codegen codegen
 COPY db db
 COPY src src
+# npm ci also generates types and the contract's document, so it needs the sources.
+RUN npm ci
 RUN npm run build && npm prune --omit=dev
 
 FROM node:24-bookworm-slim

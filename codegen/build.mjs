@@ -1,13 +1,14 @@
-// `npm run build` bundles the sources into dist; `npm run types` checks them. `npm start` passes
-// --if-changed: the build is then skipped if dist was built from the same sources. `npm pack`
-// passes --clean, so that the package has no file of an earlier build.
+// `npm run build` generates the files that follow from openapi.yaml, and bundles the sources into
+// dist; `npm run types` checks them. `npm start` passes --if-changed: the build is then skipped if
+// dist was built from the same sources. `npm pack` passes --clean, so that the package has no file
+// of an earlier build.
 import '../src/node-version.mjs'
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-const inputs = ['src', 'db', 'codegen', 'package-lock.json', 'package.json']
+const inputs = ['openapi.yaml', 'src', 'db', 'codegen', 'package-lock.json', 'package.json']
 const stamp = join('dist', '.sources')
 
 /**
@@ -32,6 +33,11 @@ function reasonToBuild(sources) {
   return readFileSync(stamp, 'utf8') === sources ? null : 'because the sources have changed'
 }
 
+function runScript(...args) {
+  const { status } = spawnSync(process.execPath, args, { stdio: 'inherit' })
+  if (status !== 0) process.exit(status ?? 1)
+}
+
 const sources = hashSources()
 const reason = reasonToBuild(sources)
 if (reason === null) console.log('The build in dist is up to date; starting it.')
@@ -41,7 +47,8 @@ else {
   // Removes the stamp before the build. An interrupted build then leaves no stamp, so the next
   // build is not skipped.
   rmSync(stamp, { force: true })
-  const { status } = spawnSync(process.execPath, [join('codegen', 'pack.mjs'), 'dist'], { stdio: 'inherit' })
-  if (status !== 0) process.exit(status ?? 1)
-  writeFileSync(stamp, sources)
+  runScript('--import', 'tsx', join('codegen', 'regenerate.ts'))
+  runScript(join('codegen', 'pack.mjs'), 'dist')
+  // Hashes again, because regenerate may have written sources.
+  writeFileSync(stamp, hashSources())
 }

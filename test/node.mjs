@@ -24,7 +24,9 @@ function fetchNode(version, folder) {
 /** Copies the sources. The packages are symlinks, but for the folder that Node 20 fills itself. */
 function copyProject(folder) {
   const { stdout } = spawnSync('git', ['ls-files', '-z'], { cwd: root, maxBuffer: 64 * 1024 * 1024 })
-  for (const file of stdout.toString().split('\0').filter(Boolean)) cpSync(join(root, file), join(folder, file))
+  const generated = ['src/contract/document.gen.json', 'src/contract/schema.gen.ts']
+  for (const file of [...stdout.toString().split('\0').filter(Boolean), ...generated])
+    cpSync(join(root, file), join(folder, file))
   const packages = join(root, 'node_modules')
   mkdirSync(join(folder, 'node_modules'))
   for (const name of readdirSync(packages))

@@ -9,6 +9,7 @@ import {
   readFileSync,
   rmSync,
   statSync,
+  symlinkSync,
   utimesSync,
   writeFileSync,
 } from 'node:fs'
@@ -43,6 +44,8 @@ describe('npm run build', () => {
     for (const folder of ['src', 'db', 'codegen']) mkdirSync(join(root, folder))
     writeFileSync(join(root, 'package.json'), '{ "type": "module" }')
     writeFileSync(join(root, 'codegen', 'pack.mjs'), bundler)
+    writeFileSync(join(root, 'codegen', 'regenerate.ts'), '')
+    symlinkSync(resolve('node_modules'), join(root, 'node_modules'))
     const built = (reason: string) => `Building dist, ${reason} (a few seconds).\n`
     const upToDate = 'The build in dist is up to date; starting it.\n'
 
