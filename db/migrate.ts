@@ -80,6 +80,7 @@ export const migrations: readonly Migration[] = [
   step('0055_line_quantities', () => import('./migrations/0055_line_quantities.ts')),
   step('0056_archives_without_events', () => import('./migrations/0056_archives_without_events.ts')),
   step('0057_campaign_changer', () => import('./migrations/0057_campaign_changer.ts')),
+  step('0058_sign_in_devices', () => import('./migrations/0058_sign_in_devices.ts')),
 ]
 
 /**

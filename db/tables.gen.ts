@@ -689,11 +689,12 @@ export interface SessionsTable {
   user_agent: string | null
 }
 
-export interface SignInNetworksTable {
+export interface SignInDevicesTable {
   id: Generated<number>
   user_id: number
-  network: string
+  secret_hash: string
   last_used_at: string
+  created_at: string
 }
 
 export interface StoredReferencesTable {
@@ -766,6 +767,8 @@ export interface UsersTable {
   created_at: string
   updated_at: string
   version: Generated<number>
+  device_notice_at: string | null
+  guessing_notice_at: string | null
 }
 
 export interface WarehouseActivitiesTable {
@@ -988,7 +991,7 @@ export interface DB {
   schedules: SchedulesTable
   search_index: SearchIndexTable
   sessions: SessionsTable
-  sign_in_networks: SignInNetworksTable
+  sign_in_devices: SignInDevicesTable
   stored_references: StoredReferencesTable
   suppressions: SuppressionsTable
   tags: TagsTable

@@ -5,6 +5,7 @@ import type { EventConsumer } from './jobs/event-consumers.ts'
 import type { AnyJob } from './jobs/queue.ts'
 import type { Schedule } from './jobs/schedules.ts'
 import { userRemoval } from './operations.ts'
+import { jobs as signInNotices } from './resources/authentication/notices.ts'
 import { jobs as passwordLinks } from './resources/authentication/password-links.ts'
 import { jobs as imports } from './resources/data-transfer/jobs.ts'
 import { schedules as mailSchedules, jobs as mails } from './resources/emails/jobs.ts'
@@ -18,6 +19,7 @@ import { eventConsumers as triggers, jobs as workflowRuns } from './resources/wo
 export const jobs: readonly AnyJob[] = [
   ...housekeeping,
   ...passwordLinks,
+  ...signInNotices,
   ...workflowRuns,
   ...webhookJobs,
   ...imports,

@@ -30,6 +30,7 @@ export async function registerRequestGuards(http: FastifyInstance, services: Ser
   if (serves) await registerLoadShedding(http, services, accepted)
   registerSecurityHeaders(http, services.config)
   rejectBadRequests(http, services)
+  warnOfSharedAddress(http, services)
   limitRates(http, services, accepted)
   boundBodies(http, services)
 }
@@ -81,6 +82,25 @@ function headerFault(request: FastifyRequest): string | undefined {
 }
 
 const isHostHeader = (name: string): boolean => name.length === 4 && name.toLowerCase() === 'host'
+
+/**
+ * Logs a warning at the first request that a proxy has forwarded if no proxy is trusted: all
+ * callers then have the address of the proxy, and share its limits.
+ */
+function warnOfSharedAddress(http: FastifyInstance, { config, log }: Services): void {
+  if (config.trustedProxies.length > 0) return
+  let isKnown = false
+  http.addHook('onRequest', ({ raw: { headers } }, _reply, done) => {
+    if (!isKnown && (headers['x-forwarded-for'] !== undefined || headers.forwarded !== undefined)) {
+      isKnown = true
+      log.warn(
+        {},
+        'A request names its caller in a forwarding header, but ACCORD_TRUSTED_PROXIES is not set. If a proxy is in front of the server, all callers share its address and its limits: set ACCORD_TRUSTED_PROXIES to the address of the proxy.',
+      )
+    }
+    done()
+  })
+}
 
 function limitRates(http: FastifyInstance, { config, clock }: Services, accepted: AcceptedCredentials): void {
   if (config.rateFactor === null) return

@@ -7,7 +7,11 @@ import type { Config } from '../../src/config/config.ts'
 import { testConfig } from '../support/app.ts'
 
 describe('accord doctor on settings', () => {
-  const production = { env: 'production', appUrl: 'https://crm.example.com' } as const
+  const production: Partial<Config> = {
+    env: 'production',
+    appUrl: 'https://crm.example.com',
+    trustedProxies: ['127.0.0.1'],
+  }
   const hints = (changes: Partial<Config>): string[] =>
     [checkSettings(testConfig({ adminPassword: null, ...changes })) ?? []].flat().map((each) => {
       expect(each).toBeInstanceOf(Hint)
@@ -50,6 +54,11 @@ describe('accord doctor on settings', () => {
       'a password that is still set',
       { ...production, adminPassword: 'a long enough one' },
       /ACCORD_ADMIN_PASSWORD is still set/,
+    ],
+    [
+      'a proxy that is not trusted',
+      { ...production, trustedProxies: [] },
+      /all callers share the address of the proxy and its limits of sign-ins/,
     ],
     ['inbound mail from anybody', { inboundOpen: true }, /ACCORD_INBOUND_OPEN is on, so any sender can post e-mails/],
   ])('%s is one hint', (_what, changes, sentence) => {

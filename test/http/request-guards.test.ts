@@ -28,6 +28,20 @@ describe('what a trusted proxy forwards', () => {
     return { status: reply.statusCode, links: JSON.stringify(reply.json().links ?? null) }
   }
 
+  it('is a warning in the log, once, while no proxy is trusted', async () => {
+    const warnings: string[] = []
+    const lines = { write: (line: string) => void (line.includes('ACCORD_TRUSTED_PROXIES') && warnings.push(line)) }
+    server = await startServer({ lines })
+    await asked({})
+    expect(warnings).toEqual([])
+    for (const name of ['x-forwarded-for', 'forwarded']) await asked({ [name]: 'for=203.0.113.7' })
+    expect(warnings).toEqual([expect.stringContaining('all callers share its address and its limits')])
+    await server.close()
+    server = await startServer({ lines, config: { trustedProxies: ['10.0.0.0/8'] } })
+    await asked({ 'x-forwarded-for': '203.0.113.7' })
+    expect(warnings).toHaveLength(1)
+  })
+
   it('becomes the beginning of links only when it is http or https and a host', async () => {
     server = await startServer({ config: { trustedProxies: ['10.0.0.0/8'] } })
     const good = [

@@ -45,6 +45,7 @@ describe('cookies over https', () => {
     expect(page.set).toEqual([
       expect.stringMatching(/^__Host-accord_session=[\w-]{43}; Path=\/; SameSite=Lax; HttpOnly; Secure$/),
       expect.stringMatching(/^__Host-XSRF-TOKEN=[0-9a-f]{64}; Path=\/; SameSite=Lax; Secure$/),
+      expect.stringMatching(/^__Host-accord_device=[\w-]{43}; .*; HttpOnly; Secure$/),
     ])
     expect((await page.get('/session', https)).status).toBe(200)
     const own = page.jar.get('__Host-accord_session') ?? ''
@@ -55,7 +56,7 @@ describe('cookies over https', () => {
     expect((await page.get('/session', { ...https, cookie: both })).status).toBe(200)
     expect((await page.call('DELETE', '/session', undefined, https)).status).toBe(200)
     expect(page.set.map((each) => each.split('=')[0])).toEqual(['__Host-accord_session', '__Host-XSRF-TOKEN'])
-    expect([...page.jar.keys()]).toEqual([])
+    expect([...page.jar.keys()]).toEqual(['__Host-accord_device'])
     await restart()
   })
 
@@ -129,7 +130,7 @@ describe('createSession', () => {
     expect(server.events()).toEqual(['user.session.create.before', 'user.session.create.after'])
   })
 
-  it('sets both cookies for encrypted connections only where the installation has one', async () => {
+  it('sets all cookies for encrypted connections only where the installation has one', async () => {
     const cookies = async (headers: Record<string, string>): Promise<string[]> => {
       const page = openPage(server)
       await page.get('/csrf-cookie', headers)
@@ -138,11 +139,11 @@ describe('createSession', () => {
       return [first, ...page.set].map((each) => String(each.endsWith('; Secure')))
     }
     const https = { 'x-forwarded-proto': 'https' }
-    expect(await cookies(https)).toEqual(['false', 'false', 'false'])
+    expect(await cookies(https)).toEqual(['false', 'false', 'false', 'false'])
     await restart({ trustedProxies: ['127.0.0.1'] })
-    expect(await cookies({ ...https, origin: 'https://localhost' })).toEqual(['true', 'true', 'true'])
+    expect(await cookies({ ...https, origin: 'https://localhost' })).toEqual(['true', 'true', 'true', 'true'])
     await restart({ appUrl: 'https://crm.example' })
-    expect(await cookies({ origin: 'https://crm.example' })).toEqual(['true', 'true', 'true'])
+    expect(await cookies({ origin: 'https://crm.example' })).toEqual(['true', 'true', 'true', 'true'])
     await restart()
   })
 
@@ -389,7 +390,11 @@ describe('logout in a session', () => {
   it('ends the session and no token', async () => {
     const [page, other] = [await signedInPage(server), await signedInPage(server)]
     expect((await page.post('/logout')).body).toEqual({ message: 'Signed out.' })
-    expect([page.jar.size, await who(other), (await server.admin.get('/account')).status]).toEqual([0, 200, 200])
+    expect([page.jar.has('accord_session'), await who(other), (await server.admin.get('/account')).status]).toEqual([
+      false,
+      200,
+      200,
+    ])
     expect(await sessions()).toHaveLength(1)
   })
 

@@ -15,7 +15,7 @@ export function checkSettings(config: Config): CheckResult {
   ].map((sentence) => new Hint(sentence))
 }
 
-function addressHints({ env, host, appUrl }: Config): string[] {
+function addressHints({ env, host, appUrl, trustedProxies }: Config): string[] {
   const found: string[] = []
   if (env !== 'production' && !isLoopbackName(host))
     found.push(
@@ -27,6 +27,10 @@ function addressHints({ env, host, appUrl }: Config): string[] {
     )
   if (env === 'production' && appUrl !== null) {
     const { protocol, hostname } = new URL(appUrl)
+    if (protocol === 'https:' && trustedProxies.length === 0)
+      found.push(
+        `ACCORD_APP_URL is ${appUrl}, so a proxy with TLS is in front, but ACCORD_TRUSTED_PROXIES is not set: all callers share the address of the proxy and its limits of sign-ins. Set it to the address of the proxy.`,
+      )
     if (protocol === 'http:' && !isLoopbackName(hostname))
       found.push(
         `ACCORD_APP_URL is ${appUrl}: passwords and tokens travel unencrypted. Put a proxy with TLS in front, and use https.`,

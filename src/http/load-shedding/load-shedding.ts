@@ -25,6 +25,13 @@ export const retryAfterOneSecond = { headers: { 'retry-after': '1' } }
 
 /** The operations that are never refused, because monitoring must also work under overload. */
 const monitoring: ReadonlySet<string | undefined> = new Set(['getHealth', 'getReadiness', 'getMetrics'])
+
+/**
+ * The operations that check a password. They may wait for seconds in a queue of their own
+ * (kernel/auth/passwords.ts), so they release their place when they start.
+ */
+const signIns: ReadonlySet<string | undefined> = new Set(['login', 'createSession'])
+const isSignIn = (request: FastifyRequest): boolean => signIns.has(routeFactsOf(request).operation)
 const isMonitoring = (request: FastifyRequest): boolean => monitoring.has(routeFactsOf(request).operation)
 
 /** In this time after the start, a late event loop does not count as overload. */
@@ -89,8 +96,9 @@ export async function registerLoadShedding(
     // long.
     if (isMonitoring(request) || isForm(request)) return done()
     const begin = (): void => {
-      if (request.raw.socket.destroyed) request.releasePlace?.()
-      else done()
+      const isGone = request.raw.socket.destroyed
+      if (isGone || isSignIn(request)) request.releasePlace?.()
+      if (!isGone) done()
     }
     const release = queue.admit(begin, request.method !== 'GET' && request.method !== 'HEAD', clientOf(request))
     if (release === false) return refuse(request, reply)

@@ -1,98 +1,89 @@
-// Slows down password guessing. Failed attempts are counted per network, per account
-// and network, and per account over all networks. Unknown e-mail addresses count like known
-// accounts.
+// Slows down password guessing. Failed attempts are counted per network, per account and network,
+// and per account over all networks. The first two limits refuse the network for a minute. The
+// third refuses no caller: while an account is being guessed, unknown devices wait for their turn
+// (guess-pacing.ts). Unknown e-mail addresses count like known accounts.
 
 import { apart, type Context, now } from '../context.ts'
 import { Problem } from '../errors.ts'
 import { stamp } from '../runtime/clock.ts'
 import { transaction } from '../write/write.ts'
+import { waitForTurn } from './guess-pacing.ts'
 import { clientNetwork } from './ip-ranges.ts'
+import type { Waiting } from './passwords.ts'
+import { type Device, findDevice } from './sign-in-devices.ts'
 
 const minuteMs = 60_000
 const hourMs = 60 * minuteMs
 /** The maximum number of failed attempts per minute before further attempts are refused. */
 const maxPerAccountAndNetwork = 5
 const maxPerNetwork = 20
-/**
- * The maximum number of failed attempts per hour for an account over all networks. Each further
- * failure doubles the delay before the next attempt.
- */
+/** From this number of failed attempts per hour on, over all networks, the account is guessed. */
 const maxPerAccount = 20
-const maxDelayMs = 5 * minuteMs
 
 interface Guess {
   account: string
-  network: string
-  /**
-   * Whether this account has signed in from this network before. If so, failures at other networks
-   * do not delay an attempt from this network.
-   */
-  isHome: boolean
-  /**
-   * Whether any account has signed in from this network before. Attempts from such networks wait in
-   * a separate queue (passwords.ts).
-   */
-  isKnown: boolean
+  /** The network of the caller, or the device if it is known. Each has its own failures. */
+  place: string
+  device: Device | null
 }
 
-interface Limits {
+interface Options {
+  /** The device token that the caller sent. */
+  deviceToken?: string | undefined
   /**
-   * Whether failures at other networks count. False for random secrets: they cannot be guessed, and
-   * counting would let strangers lock out the owner.
+   * Whether the attempt waits while others guess. False for random secrets, which cannot be
+   * guessed, and for callers who have signed in.
    */
-  isOverAllNetworks: boolean
+  isPaced?: boolean
+}
+
+export interface Attempted {
+  /** The known device of the caller; null for an unknown device. */
+  device: Device | null
+  /** Whether the account was being guessed before this attempt. */
+  isGuessed: boolean
 }
 
 /**
  * Runs `verify`, which checks a password. Counts a failure; a success clears the failures of the
- * account at this network. The limits are checked before and after `verify`, because concurrent
- * attempts may fail meanwhile. Throws 429 with Retry-After when a limit is reached.
+ * account at this network. The limits of the network are checked before and after `verify`, because
+ * concurrent attempts may fail meanwhile. Throws 429 with Retry-After when a limit is reached.
  */
 export async function withBruteForceProtection<T extends { right: boolean }>(
   ctx: Context,
   emailKey: string,
-  verify: (from: Pick<Guess, 'isKnown'>) => Promise<T>,
-  { isOverAllNetworks }: Limits = { isOverAllNetworks: true },
-): Promise<T> {
-  const found = await guessOf(ctx, emailKey)
-  const guess: Guess = isOverAllNetworks ? found : { ...found, isHome: true }
+  verify: (from: Waiting) => Promise<T>,
+  { deviceToken, isPaced = true }: Options = {},
+): Promise<T & Attempted> {
+  const device = await findDevice(ctx, emailKey, deviceToken)
+  const guess: Guess = {
+    // Stores an HMAC, so that the table does not reveal the e-mail addresses that users typed.
+    account: ctx.services.encryption.hmac(`sign-in:${emailKey}`),
+    place: device ? `device ${device.id}` : clientNetwork(ctx.ip ?? ''),
+    device,
+  }
   await refuseHasty(ctx, guess)
-  const outcome = await verify(guess)
+  const failures = await failuresOf(ctx, guess)
+  const isGuessed = failures.total >= maxPerAccount
+  if (isPaced && isGuessed && device === null) {
+    await waitForTurn(guess.account, guess.place, { hasFailed: failures.here > 0 })
+    await refuseHasty(atPresent(ctx), guess)
+  }
+  const outcome = await verify({ isKnown: device !== null, place: guess.place })
   // The failure is committed in a transaction of its own, so it counts even if the call fails or is
   // a dry run.
-  await transaction(apart(ctx), async (ctx) => {
+  await transaction(apart(atPresent(ctx)), async (ctx) => {
     await refuseHasty(ctx, guess)
     await (outcome.right ? clear(ctx, guess) : count(ctx, guess))
   })
-  return outcome
+  return { ...outcome, device, isGuessed }
 }
 
-async function guessOf(ctx: Context, emailKey: string): Promise<Guess> {
-  const network = clientNetwork(ctx.ip ?? '')
-  const known = ctx.db.selectFrom('sign_in_networks').select('sign_in_networks.id').where('network', '=', network)
-  const own = known.innerJoin('users', 'users.id', 'sign_in_networks.user_id').where('users.email_key', '=', emailKey)
-  return {
-    // Stores an HMAC, so that the table does not reveal the e-mail addresses that users typed.
-    account: ctx.services.encryption.hmac(`sign-in:${emailKey}`),
-    network,
-    isHome: (await own.limit(1).executeTakeFirst()) !== undefined,
-    isKnown: (await known.limit(1).executeTakeFirst()) !== undefined,
-  }
-}
-
-/** Returns whether an account has signed in from a network before. */
-export async function isHome(
-  { db }: Context,
-  { userId, network }: { userId: number; network: string },
-): Promise<boolean> {
-  const known = db.selectFrom('sign_in_networks').select('id').where('user_id', '=', userId)
-  return (await known.where('network', '=', network).executeTakeFirst()) !== undefined
-}
+/** Returns the context with the present time, because the attempt may have waited for seconds. */
+const atPresent = (ctx: Context): Context => ({ ...ctx, time: ctx.services.clock.now() })
 
 async function refuseHasty(ctx: Context, guess: Guess): Promise<void> {
-  const hereMs = await waitHere(ctx, guess)
-  const everywhereMs = guess.isHome ? 0 : await waitEverywhere(ctx, guess)
-  const waitMs = Math.max(hereMs, everywhereMs)
+  const waitMs = await waitHere(ctx, guess)
   if (waitMs <= 0) return
   throw new Problem('rate_limited', 'Too many failed attempts to sign in.', {
     headers: { 'retry-after': String(Math.max(1, Math.ceil(waitMs / 1000))) },
@@ -105,11 +96,11 @@ const since = ({ time }: Context, ms: number): string => stamp(new Date(time.get
  * Returns how many milliseconds this network must wait before its next attempt for this account.
  * The failures of the network for all accounts count, too.
  */
-async function waitHere(ctx: Context, { account, network }: Guess): Promise<number> {
+async function waitHere(ctx: Context, { account, place }: Guess): Promise<number> {
   const failures = await ctx.db
     .selectFrom('login_attempts')
     .select(['account', 'created_at'])
-    .where('network', '=', network)
+    .where('network', '=', place)
     .where('created_at', '>', since(ctx, minuteMs))
     // Ignores failures with a future timestamp, which occur after the clock was set back.
     .where('created_at', '<=', now(ctx))
@@ -121,52 +112,29 @@ async function waitHere(ctx: Context, { account, network }: Guess): Promise<numb
   return decisive ? Date.parse(decisive.created_at) + minuteMs - ctx.time.getTime() : 0
 }
 
-/**
- * Returns how many milliseconds this account must wait at networks from which it has not signed in.
- * The delay starts at one second and doubles with each failure.
- */
-async function waitEverywhere(ctx: Context, { account }: Guess): Promise<number> {
-  const { failures, latest } = await ctx.db
+/** Returns the number of failures of the account in the last hour: at all networks, and here. */
+async function failuresOf(ctx: Context, { account, place }: Guess): Promise<{ total: number; here: number }> {
+  const failures = ctx.db
     .selectFrom('login_attempts')
-    .select((eb) => [eb.fn.countAll<number>().as('failures'), eb.fn.max('created_at').as('latest')])
+    .select((eb) => eb.fn.countAll<number>().as('count'))
     .where('account', '=', account)
     .where('created_at', '>', since(ctx, hourMs))
     .where('created_at', '<=', now(ctx))
-    .executeTakeFirstOrThrow()
-  const beyond = Number(failures) - maxPerAccount
-  if (beyond < 0 || latest === null) return 0
-  return Date.parse(latest) + Math.min(maxDelayMs, 1000 * 2 ** beyond) - ctx.time.getTime()
+  const [{ count: total }, { count: here }] = [
+    await failures.executeTakeFirstOrThrow(),
+    await failures.where('network', '=', place).executeTakeFirstOrThrow(),
+  ]
+  return { total: Number(total), here: Number(here) }
 }
 
-async function count(ctx: Context, { account, network }: Guess): Promise<void> {
+async function count(ctx: Context, { account, place }: Guess): Promise<void> {
   await ctx.db.deleteFrom('login_attempts').where('created_at', '<=', since(ctx, hourMs)).execute()
   await ctx.db
     .insertInto('login_attempts')
-    .values({ account, network, created_at: now(ctx) })
+    .values({ account, network: place, created_at: now(ctx) })
     .execute()
 }
 
-async function clear({ db }: Context, { account, network }: Guess): Promise<void> {
-  await db.deleteFrom('login_attempts').where('account', '=', account).where('network', '=', network).execute()
+async function clear({ db }: Context, { account, place }: Guess): Promise<void> {
+  await db.deleteFrom('login_attempts').where('account', '=', account).where('network', '=', place).execute()
 }
-
-/**
- * Stores that the account has signed in from this network. The caller must be in the transaction
- * that creates the session.
- */
-export async function rememberNetwork(ctx: Context, userId: number): Promise<void> {
-  const used = { last_used_at: now(ctx) }
-  await ctx.db
-    .insertInto('sign_in_networks')
-    .values({ user_id: userId, network: clientNetwork(ctx.ip ?? ''), ...used })
-    .onConflict((conflict) => conflict.columns(['user_id', 'network']).doUpdateSet(used))
-    .execute()
-}
-
-/** Deletes the stored sign-in networks of the account, except the caller's network. */
-export const forgetNetworks = async ({ db, ip }: Context, userId: number): Promise<void> =>
-  void (await db
-    .deleteFrom('sign_in_networks')
-    .where('user_id', '=', userId)
-    .where('network', '!=', clientNetwork(ip ?? ''))
-    .execute())

@@ -1,31 +1,37 @@
 // Hashes and verifies passwords with argon2id in threads, with limited concurrency. Callers wait
-// in one of two queues, for at most two seconds.
+// in one of two queues, for at most 15 seconds.
 import { availableParallelism } from 'node:os'
 import { argon2id, hash, needsRehash, verify } from 'argon2'
 import type { Config } from '../../config/config.ts'
-import { Problem } from '../errors.ts'
+import { createTurnQueue, tooMany } from './turn-queue.ts'
 
 const atOnce = Math.max(1, availableParallelism() - 1)
-const maxWaitMs = 2_000
-/** The maximum number of waiting callers per queue. The number limits the memory use. */
-const maxWaiting = 1_000
+/** Together with the longest wait of guess-pacing.ts, less than the 30 seconds of a request. */
+const limits = { maxWaitMs: 15_000, maxWaiting: 1_000, refusal: tooMany }
 /**
  * The number of hashes being computed. `p-limit` does not fit: it has only one queue, and a caller
  * cannot leave that queue.
  */
 let running = 0
 /**
- * The two queues of waiting callers. Networks from which someone has signed in before use `known`,
- * so that many attempts from unknown networks do not delay them.
+ * The two queues of waiting callers. Signed-in callers, and callers with a device token of the
+ * account, use `known`, so that strangers do not delay them. In each queue, the networks take
+ * turns.
  */
-const lines = { known: [] as (() => void)[], unknown: [] as (() => void)[] }
+const queues = { known: createTurnQueue(limits), unknown: createTurnQueue(limits) }
 let wasKnown = false
 
-const tooMany = (): Problem =>
-  new Problem('rate_limited', 'Too many people are signing in at once.', { headers: { 'retry-after': '1' } })
+/** The place that a caller waits in. */
+export interface Waiting {
+  isKnown: boolean
+  /** The network or device of the caller. */
+  place: string
+}
 
-async function inTurn<T>(isKnown: boolean, work: () => Promise<T>): Promise<T> {
-  if (running >= atOnce) await waitIn(isKnown ? lines.known : lines.unknown)
+const signedIn: Waiting = { isKnown: true, place: 'signed in' }
+
+async function inTurn<T>({ isKnown, place }: Waiting, work: () => Promise<T>): Promise<T> {
+  if (running >= atOnce) await (isKnown ? queues.known : queues.unknown).wait(place)
   else running++
   try {
     return await work()
@@ -34,33 +40,14 @@ async function inTurn<T>(isKnown: boolean, work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Waits for a slot. Throws 429 after two seconds. */
-function waitIn(line: (() => void)[]): Promise<void> {
-  if (line.length >= maxWaiting) throw tooMany()
-  return new Promise((resolve, reject) => {
-    const enter = (): void => {
-      clearTimeout(timer)
-      resolve()
-    }
-    const timer = setTimeout(() => {
-      line.splice(line.indexOf(enter), 1)
-      reject(tooMany())
-    }, maxWaitMs)
-    line.push(enter)
-  })
-}
-
 /**
  * Passes a released slot to the next waiting caller, alternating between the two queues. The slot
  * stays counted as used meanwhile, so a new caller cannot take it.
  */
 function handOver(): void {
-  const [first, second] = wasKnown ? [lines.unknown, lines.known] : [lines.known, lines.unknown]
-  const line = first.length > 0 ? first : second
-  const next = line.shift()
-  wasKnown = line === lines.known
-  if (next) next()
-  else running--
+  const [first, second] = wasKnown ? [queues.unknown, queues.known] : [queues.known, queues.unknown]
+  wasKnown = (first.size() > 0 ? first : second) === queues.known
+  if (!first.next() && !second.next()) running--
 }
 
 const parameters = (config: Config) =>
@@ -72,29 +59,29 @@ const parameters = (config: Config) =>
  * transaction, because hashing takes tens of milliseconds.
  */
 export const hashPassword = (config: Config, password: string): Promise<string> =>
-  inTurn(true, () => hash(password, parameters(config)))
+  inTurn(signedIn, () => hash(password, parameters(config)))
 
 interface Attempt {
   /** The stored hash; null when there is no account or the account has no password. */
   stored: string | null
   password: string
-  /** Whether an account has signed in from this network before. */
-  isKnown: boolean
+  /** The caller; a signed-in caller when it is missing. */
+  from?: Waiting
 }
 
 /**
  * Returns whether the password is right, and whether its hash is outdated. Without a stored hash it
  * hashes the password anyway, so that the response time does not reveal whether the account exists.
- * Throws 429 when no slot is free within two seconds.
+ * Throws 429 when no slot is free within 15 seconds.
  */
 export async function verifyPassword(
   config: Config,
-  { stored, password, isKnown }: Attempt,
+  { stored, password, from = signedIn }: Attempt,
 ): Promise<{ right: boolean; outdated: boolean }> {
   if (stored === null) {
-    await inTurn(isKnown, () => hash(password, parameters(config)))
+    await inTurn(from, () => hash(password, parameters(config)))
     return { right: false, outdated: false }
   }
-  const right = await inTurn(isKnown, () => verify(stored, password))
+  const right = await inTurn(from, () => verify(stored, password))
   return { right, outdated: right && needsRehash(stored, parameters(config)) }
 }

@@ -81,8 +81,12 @@ async function checkCurrentPassword(ctx: Context, body: Body<'updateAccount'>): 
   const isNeeded = body.password !== undefined || (body.email !== undefined && body.email !== user.email)
   if (!isNeeded) return true
   if (current === undefined) return false
-  const attempt = { stored: user.password_hash, password: current, isKnown: true }
-  return (await withBruteForceProtection(ctx, user.email_key, () => verifyPassword(ctx.services.config, attempt))).right
+  const attempt = { stored: user.password_hash, password: current }
+  return (
+    await withBruteForceProtection(ctx, user.email_key, () => verifyPassword(ctx.services.config, attempt), {
+      isPaced: false,
+    })
+  ).right
 }
 
 /** Sets the caller's own password. Must run in a transaction. */

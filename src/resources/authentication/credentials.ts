@@ -2,18 +2,19 @@
 // transaction of the login checks the user again (`confirmCredentials`).
 // kernel/auth/brute-force-delay.ts slows down guessing.
 
-import { withBruteForceProtection } from '../../kernel/auth/brute-force-delay.ts'
+import { type Attempted, withBruteForceProtection } from '../../kernel/auth/brute-force-delay.ts'
 import { hashPassword, verifyPassword } from '../../kernel/auth/passwords.ts'
 import { hostOfCall, isFromStateful } from '../../kernel/auth/sessions.ts'
-import type { Context, CurrentUser } from '../../kernel/context.ts'
+import { apart, type Context, type CurrentUser } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
 import { fold } from '../../kernel/values/format.ts'
 import { emitLoginFailure } from './login-failures.ts'
+import { notifyUser } from './notices.ts'
 
 const invalidCredentials = (): Problem =>
   new Problem('invalid_credentials', undefined, { errors: { email: ['These credentials do not match our records.'] } })
 
-export interface VerifiedCredentials {
+export interface VerifiedCredentials extends Attempted {
   /** The user, without permissions because the login is not complete. */
   user: CurrentUser
   /** The stored hash that matched the password. */
@@ -21,12 +22,13 @@ export interface VerifiedCredentials {
 }
 
 /**
- * Verifies the credentials of a login. Throws 401 for a host that may not sign in, for wrong
+ * Verifies the credentials of a login. While the account is being guessed, a caller without a
+ * device token of the account waits. Throws 401 for a host that may not sign in, for wrong
  * credentials and for an inactive account.
  */
 export async function verifyCredentials(
   ctx: Context,
-  { email, password }: { email: string; password: string },
+  { email, password, deviceToken }: { email: string; password: string; deviceToken: string | undefined },
 ): Promise<VerifiedCredentials> {
   refuseForeignHost(ctx)
   const { config } = ctx.services
@@ -37,10 +39,14 @@ export async function verifyCredentials(
     .where('email_key', '=', emailKey)
     .executeTakeFirst()
   const stored = user?.password_hash ?? null
-  const { right, outdated } = await withBruteForceProtection(ctx, emailKey, ({ isKnown }) =>
-    verifyPassword(config, { stored, password, isKnown }),
+  const { right, outdated, device, isGuessed } = await withBruteForceProtection(
+    ctx,
+    emailKey,
+    (from) => verifyPassword(config, { stored, password, from }),
+    { deviceToken },
   )
   if (!user || !right) {
+    if (user?.status === 1 && isGuessed) await notifyUser(apart(ctx), user.id, 'guessing')
     await emitLoginFailure(ctx, { emailKey, user, reason: 'invalid_credentials' })
     throw invalidCredentials()
   }
@@ -57,7 +63,8 @@ export async function verifyCredentials(
     viewPermission: user.view_permission as CurrentUser['viewPermission'],
     visibleOwners: [user.id],
   }
-  return { user: visitor, stored: outdated ? await renewHash(ctx, user.id, { stored, password }) : stored }
+  const current = outdated ? await renewHash(ctx, user.id, { stored, password }) : stored
+  return { user: visitor, stored: current, device, isGuessed }
 }
 
 /**
@@ -75,7 +82,7 @@ async function renewHash(
   if (numUpdatedRows > 0n) return renewed
   const now = await db.selectFrom('users').select('password_hash').where('id', '=', id).executeTakeFirst()
   const theirs = now?.password_hash ?? null
-  if (!(await verifyPassword(config, { stored: theirs, password, isKnown: true })).right) throw invalidCredentials()
+  if (!(await verifyPassword(config, { stored: theirs, password })).right) throw invalidCredentials()
   return theirs
 }
 

@@ -1,8 +1,8 @@
 // Handlers for login and logout, with bearer tokens or with a cookie.
 // credentials.ts checks both kinds of login; passwords.ts resets forgotten passwords.
 
-import { rememberNetwork } from '../../kernel/auth/brute-force-delay.ts'
 import { callingOf, checkVisitorCsrf, clearCookies, offerCsrf, sessionOf } from '../../kernel/auth/sessions.ts'
+import { deviceTokenOf, keepDevice, rememberDevice } from '../../kernel/auth/sign-in-devices.ts'
 import { issueToken, signedInAs } from '../../kernel/auth/tokens.ts'
 import { type Context, now, requireUser } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
@@ -13,18 +13,23 @@ import { accountOf } from '../account/handlers.ts'
 import { maxTokens, presentToken, revokeTokens, tokenRows } from '../tokens/rows.ts'
 import { confirmCredentials, verifyCredentials } from './credentials.ts'
 import { resetPage } from './login-page.ts'
+import { notifyUser } from './notices.ts'
 import { forgotPassword, resetPassword } from './passwords.ts'
 import { beginSession, endOtherSessions, endSession, sessionRows } from './sessions.ts'
 
 const login: Handler<'login'> = async (ctx, { body }) => {
   const { config } = ctx.services
-  const proven = await verifyCredentials(ctx, body)
+  const { email, password, device_token } = body
+  const proven = await verifyCredentials(ctx, { email, password, deviceToken: device_token ?? deviceTokenOf(ctx) })
   const { user } = proven
   const abilities = ['*']
   const expiresAt = config.tokenTtlDays === 0 ? null : daysAfter(ctx.time, config.tokenTtlDays)
   const token = await transaction({ ...ctx, user }, async (ctx) => {
     await confirmCredentials(ctx, proven)
-    await rememberNetwork(ctx, user.id)
+    const device = await rememberDevice(ctx, user.id, proven.device)
+    // A program may sign in each hour without a device token, so this is a notice only while the
+    // account is being guessed.
+    if (device.isNewBesideOthers && proven.isGuessed) await notifyUser(ctx, user.id, 'device')
     let text = ''
     const input = { email: body.email, device_name: body.device_name }
     const { id } = await write(ctx, 'user.token.create', { entity: 'tokens', input }, async (ctx) => {
@@ -38,11 +43,11 @@ const login: Handler<'login'> = async (ctx, { body }) => {
       return { id: issued.id, entity: { ...presentToken(row) } }
     })
     await revokeLeastUsed(ctx, user.id, id)
-    return { id, text }
+    return { id, text, deviceToken: device.token }
   })
   return {
     data: { id: user.id, name: user.name, email: user.email, token: token.text },
-    meta: { token_id: token.id, abilities, expires_at: expiresAt },
+    meta: { token_id: token.id, abilities, expires_at: expiresAt, device_token: token.deviceToken },
     message: 'Signed in.',
   }
 }
@@ -94,15 +99,18 @@ async function endSessionById(ctx: Context, id: number): Promise<void> {
 }
 
 const createSession: Handler<'createSession'> = async (ctx, { body }) => {
-  const proven = await verifyCredentials(ctx, body)
+  const { email, password, remember = false } = body
+  const proven = await verifyCredentials(ctx, { email, password, deviceToken: deviceTokenOf(ctx) })
   const earlier = await sessionOf(ctx.services, callingOf(ctx))
   return transaction({ ...ctx, user: proven.user, origin: 'session' }, async (ctx) => {
     await confirmCredentials(ctx, proven)
-    await rememberNetwork(ctx, proven.user.id)
+    const device = await rememberDevice(ctx, proven.user.id, proven.device)
+    if (device.isNewBesideOthers) await notifyUser(ctx, proven.user.id, 'device')
     // A new session ends the previous session of this browser. This prevents session fixation: a
     // cookie that an attacker planted or stole before the login becomes invalid.
     if (earlier) await endSessionById(ctx, earlier.id)
-    const session = await beginSession(ctx, proven.user.id, body.remember ?? false)
+    const session = await beginSession(ctx, proven.user.id, remember)
+    keepDevice(ctx, device.token)
     const user = await signedInAs(ctx.db, proven.user.id)
     return { data: await accountOf({ ...ctx, user, session }), message: 'Signed in.' }
   })

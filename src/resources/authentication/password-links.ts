@@ -1,16 +1,13 @@
 // Creates and mails links to set a password, for a reset or an invitation. The
 // mail job creates the secret, and only the mail contains it; the database stores its digest. The
 // secret is in the URL fragment, which browsers do not send to servers.
-import { randomUUID } from 'node:crypto'
-import { operations } from '../../contract/operations.gen.ts'
 import { defineJob } from '../../jobs/queue.ts'
-import { isHome } from '../../kernel/auth/brute-force-delay.ts'
 import { newSecret, sha256Hex } from '../../kernel/auth/secrets.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { stamp } from '../../kernel/runtime/clock.ts'
-import { escapeHtml, fold, oneLine } from '../../kernel/values/format.ts'
+import { fold } from '../../kernel/values/format.ts'
 import { MailRefused } from '../../mail/outbound.ts'
-import { withGracePeriod } from '../../mail/send-grace.ts'
+import { pagesOf, type Recipient, sendAccountMail } from './account-mail.ts'
 
 /**
  * How long a link is valid. A user who requests a reset waits for the mail. An invitation arrives
@@ -34,10 +31,9 @@ const maxMailsPerHour = 5
 export const digestOf = (secret: string, email: string): string => sha256Hex(`${secret} ${fold(email)}`)
 
 /**
- * The payload of the job. A reset has the `email` that was entered, and the `network` of the
- * request; jobs from an older version have no `network`. An invitation has a `user_id`.
+ * The payload of the job. A reset has the `email` that was entered. An invitation has a `user_id`.
  */
-type LinkRequest = { email: string; network?: string } | { user_id: number }
+type LinkRequest = { email: string } | { user_id: number }
 
 export const passwordLink = defineJob<LinkRequest>({
   kind: 'authentication.password-link',
@@ -48,54 +44,32 @@ export const passwordLink = defineJob<LinkRequest>({
     if (!user || (await isMailLimitReached(ctx, user, wanted))) return
     const kind = 'user_id' in wanted ? 'invitation' : 'reset'
     const { id, secret } = await createLink(ctx, user, lifetimes[kind].hours)
-    const { mailer, log, clock, config } = ctx.services
     try {
-      await mailer.send(
-        {
-          messageId: `${randomUUID()}@${config.mailDomain}`,
-          date: clock.now(),
-          from: { address: config.mailFrom, name: config.mailFromName },
-          to: [user.email],
-          cc: [],
-          bcc: [],
-          ...composeMail(ctx, user, secret, kind),
-          references: [],
-          headers: { 'Auto-Submitted': 'auto-generated' },
-          attachments: [],
-        },
-        withGracePeriod(signal),
-      )
+      await sendAccountMail(ctx, user, composeMail(ctx, user, secret, kind), signal)
     } catch (cause) {
       // The mail was not sent, so its link must not count toward the hourly limit.
       await ctx.db.deleteFrom('password_resets').where('id', '=', id).execute()
       // The mail server's error is not logged, because it often contains the recipient's address.
       if (!(cause instanceof MailRefused)) throw new Error('The mail server did not take the mail.')
-      log.warn({ user: user.id }, 'The mail server refused a mail with a password link.')
+      ctx.services.log.warn({ user: user.id }, 'The mail server refused a mail with a password link.')
     }
   },
 })
 
-interface User {
-  id: number
-  name: string
-  email: string
-}
-
 /**
  * Returns the active user who gets the mail. An invited user who already has a password gets none.
  */
-async function recipientOf({ db }: Context, wanted: LinkRequest): Promise<User | undefined> {
+async function recipientOf({ db }: Context, wanted: LinkRequest): Promise<Recipient | undefined> {
   const active = db.selectFrom('users').select(['id', 'name', 'email']).where('status', '=', 1)
   if ('email' in wanted) return active.where('email_key', '=', fold(wanted.email)).executeTakeFirst()
   return active.where('id', '=', wanted.user_id).where('password_hash', 'is', null).executeTakeFirst()
 }
 
 /**
- * Returns whether the account has reached the hourly limit of mails. The limit does not apply to a
- * network from which the user has signed in before. An attacker on another network therefore cannot
- * block the user's own reset.
+ * Returns whether the account has reached the hourly limit of mails. Its last mails then have links
+ * that are still valid, so a stranger who asks for more cannot keep the user out.
  */
-async function isMailLimitReached(ctx: Context, { id }: User, wanted: LinkRequest): Promise<boolean> {
+async function isMailLimitReached(ctx: Context, { id }: Recipient, wanted: LinkRequest): Promise<boolean> {
   if (!('email' in wanted)) return false
   const { mails } = await ctx.db
     .selectFrom('password_resets')
@@ -103,11 +77,15 @@ async function isMailLimitReached(ctx: Context, { id }: User, wanted: LinkReques
     .where('user_id', '=', id)
     .where('created_at', '>', stamp(new Date(ctx.time.getTime() - hourMs)))
     .executeTakeFirstOrThrow()
-  return Number(mails) >= maxMailsPerHour && !(await isHome(ctx, { userId: id, network: wanted.network ?? '' }))
+  return Number(mails) >= maxMailsPerHour
 }
 
 /** Creates a link. Earlier links stay valid until one of the links is used. */
-async function createLink(ctx: Context, { id, email }: User, hours: number): Promise<{ id: number; secret: string }> {
+async function createLink(
+  ctx: Context,
+  { id, email }: Recipient,
+  hours: number,
+): Promise<{ id: number; secret: string }> {
   const secret = newSecret()
   const link = await ctx.db
     .insertInto('password_resets')
@@ -142,33 +120,28 @@ export const findLink = (ctx: Context, { email, token }: { email: string; token:
     .where('users.status', '=', 1)
     .executeTakeFirst()
 
-function composeMail({ services }: Context, { name, email }: User, secret: string, kind: keyof typeof lifetimes) {
-  const { config } = services
-  // The link uses the configured URL, not the host of the request, which an attacker could choose.
-  const base = config.appUrl ?? `http://localhost:${config.port}`
-  const page = `${base}${operations.getResetPasswordPage.path}`
-  const link = `${page}#${new URLSearchParams({ token: secret, email })}`
-  const signIn = `${base}${operations.getSession.path}`
-  const isInvitation = kind === 'invitation'
+function composeMail(ctx: Context, { email }: Recipient, secret: string, kind: keyof typeof lifetimes) {
+  const { appName } = ctx.services.config
+  const { signIn, resetPassword } = pagesOf(ctx)
+  const link = `${resetPassword}#${new URLSearchParams({ token: secret, email })}`
   const { text: lifetime } = lifetimes[kind]
-  const [why, otherwise] = isInvitation
-    ? [
-        `an account was created for you at ${config.appName} with this e-mail address. Choose a password here:`,
+  if (kind === 'invitation')
+    return {
+      subject: `Your account at ${appName}`,
+      paragraphs: [
+        `an account was created for you at ${appName} with this e-mail address. Choose a password here:`,
+        link,
         `The link works once and expires in ${lifetime}. After that, choose "Forgot password?" on ${signIn} to get a new one.`,
-      ]
-    : [
-        `we received a request to reset the password of your account at ${config.appName}. Set a new password here:`,
-        `The link works once and expires in ${lifetime}. If you did not request it, ignore this e-mail: your password stays unchanged.`,
-      ]
-  const paragraphs = [`Hello ${oneLine(name)},`, why, link, otherwise]
-  const html = paragraphs.map((each) => `<p>${each === link ? anchor(link) : escapeHtml(each)}</p>`).join('\n')
+      ],
+    }
   return {
-    subject: oneLine(isInvitation ? `Your account at ${config.appName}` : `Reset your password for ${config.appName}`),
-    text: `${paragraphs.join('\n\n')}\n`,
-    html,
+    subject: `Reset your password for ${appName}`,
+    paragraphs: [
+      `we received a request to reset the password of your account at ${appName}. Set a new password here:`,
+      link,
+      `The link works once and expires in ${lifetime}. If you did not request it, ignore this e-mail: your password stays unchanged.`,
+    ],
   }
 }
-
-const anchor = (link: string): string => `<a href="${escapeHtml(link)}">${escapeHtml(link)}</a>`
 
 export const jobs = [passwordLink]

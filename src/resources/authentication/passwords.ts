@@ -4,8 +4,8 @@
 
 import { enqueue } from '../../jobs/queue.ts'
 import { countCall } from '../../kernel/auth/attempt-limits.ts'
-import { rememberNetwork, withBruteForceProtection } from '../../kernel/auth/brute-force-delay.ts'
-import { clientNetwork } from '../../kernel/auth/ip-ranges.ts'
+import { withBruteForceProtection } from '../../kernel/auth/brute-force-delay.ts'
+import { keepDevice, rememberDevice } from '../../kernel/auth/sign-in-devices.ts'
 import { signedInAs } from '../../kernel/auth/tokens.ts'
 import type { Context } from '../../kernel/context.ts'
 import { invalid, ValidationErrors } from '../../kernel/errors.ts'
@@ -29,12 +29,7 @@ export const forgotPassword: Handler<'forgotPassword'> = async (ctx, { body: { e
   // Limits calls per client network. The job separately limits mails per account.
   await countCall(ctx, 'forgot-password', maxCallsPerHour, hourMs)
   if (services.mailer.isConfigured)
-    await enqueue(
-      ctx,
-      passwordLink,
-      { email, network: clientNetwork(ctx.ip ?? '') },
-      { runAt: new Date(ctx.time.getTime() + jobAfterMs) },
-    )
+    await enqueue(ctx, passwordLink, { email }, { runAt: new Date(ctx.time.getTime() + jobAfterMs) })
   else services.log.warn({}, 'A password reset was requested, but no server for outgoing mail is configured.')
   return { message: 'If an account has this address, an e-mail with a link is on its way.' }
 }
@@ -42,14 +37,14 @@ export const forgotPassword: Handler<'forgotPassword'> = async (ctx, { body: { e
 const badToken = ['The link is invalid, used or expired. Request a new one.']
 
 export const resetPassword: Handler<'resetPassword'> = async (ctx, { body }) => {
-  // Wrong links are counted apart from wrong passwords, and only per network. A count over all
-  // networks would let an attacker lock out the owner; links are too long to guess anyway.
+  // Wrong links are counted apart from wrong passwords, and a right one never waits: links are too
+  // long to guess.
   const find = async () => {
     const link = await findLink(ctx, body)
     return { link, right: link !== undefined }
   }
   const { right, link } = await withBruteForceProtection(ctx, `reset:${fold(body.email)}`, find, {
-    isOverAllNetworks: false,
+    isPaced: false,
   })
   const errors = new ValidationErrors()
   if (!right) errors.invalid('token', badToken[0] ?? '')
@@ -62,9 +57,9 @@ export const resetPassword: Handler<'resetPassword'> = async (ctx, { body }) => 
     const caller: Context = { ...ctx, user }
     await setPassword(caller, body, password_hash)
     await endAccess(caller, user.id)
-    // The user received the link by mail, so this network is trusted from now on. Password guesses
-    // from other networks then do not delay the user's next login.
-    await rememberNetwork(caller, user.id)
+    // The user received the link by mail, so this device is known from now on. Password guesses of
+    // strangers then do not delay the user's next sign-in.
+    keepDevice(caller, (await rememberDevice(caller, user.id, null)).token)
   })
   return { message: 'Password set. Sign in with it.' }
 }

@@ -3,6 +3,7 @@ import { sql } from 'kysely'
 import { isRebuildLeft } from '../../../db/search/rebuild.ts'
 import { defineJob, enqueue } from '../../jobs/queue.ts'
 import type { Schedule } from '../../jobs/schedules.ts'
+import { deviceDays } from '../../kernel/auth/sign-in-devices.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { restoreDays } from '../../kernel/history/archive.ts'
 import { daysAfter } from '../../kernel/runtime/clock.ts'
@@ -32,7 +33,7 @@ type Log =
   | 'sessions'
   | 'password_resets'
   | 'login_attempts'
-  | 'sign_in_networks'
+  | 'sign_in_devices'
   | 'call_counts'
 
 /**
@@ -50,7 +51,7 @@ function logs(ctx: Context): [table: Log, column: string, until: string][] {
     ['sessions', 'expires_at', now(ctx)],
     ['password_resets', 'expires_at', now(ctx)],
     ['login_attempts', 'created_at', daysAgo(1)],
-    ['sign_in_networks', 'last_used_at', daysAgo(90)],
+    ['sign_in_devices', 'last_used_at', daysAgo(deviceDays)],
     ['call_counts', 'window_start', daysAgo(1)],
   ]
 }

@@ -1,7 +1,7 @@
 // The credentials of a user: e-mail address, password, tokens and sessions. The users API changes
 // them for administrators, and the account API changes them for the signed-in user.
-import { forgetNetworks } from '../../kernel/auth/brute-force-delay.ts'
 import { hashPassword } from '../../kernel/auth/passwords.ts'
+import { forgetDevices } from '../../kernel/auth/sign-in-devices.ts'
 import { weaknessOf } from '../../kernel/auth/weak-passwords.ts'
 import type { Context } from '../../kernel/context.ts'
 import type { Writing } from '../../kernel/resource/define-resource.ts'
@@ -76,9 +76,9 @@ export function checkPassword(
 }
 
 /**
- * Ends the user's access that needs no password: tokens, sessions and password links. Deletes the
- * networks of past sign-ins, because another person may have signed in from there. The calling
- * token or session stays, so that callers who change their own password remain signed in.
+ * Ends the user's access that needs no password: tokens, sessions and password links. Forgets the
+ * devices of past sign-ins, because another person may have signed in from them. The calling token,
+ * session and device stay, so that callers who change their own password remain signed in.
  */
 export async function endAccess(ctx: Context, userId: number): Promise<void> {
   let ended = ctx.db.selectFrom('tokens').select('id').where('user_id', '=', userId)
@@ -89,5 +89,5 @@ export async function endAccess(ctx: Context, userId: number): Promise<void> {
   )
   await endOtherSessions(ctx, userId)
   await deleteLinks(ctx, userId)
-  await forgetNetworks(ctx, userId)
+  await forgetDevices(ctx, userId)
 }

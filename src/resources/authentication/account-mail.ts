@@ -1,0 +1,59 @@
+// Sends mails of the server to the user of an account, about its password and its sign-ins.
+import { randomUUID } from 'node:crypto'
+import { operations } from '../../contract/operations.gen.ts'
+import type { Context } from '../../kernel/context.ts'
+import { escapeHtml, oneLine } from '../../kernel/values/format.ts'
+import { withGracePeriod } from '../../mail/send-grace.ts'
+
+export interface Recipient {
+  id: number
+  name: string
+  email: string
+}
+
+interface AccountMail {
+  subject: string
+  /** The paragraphs after the greeting. A paragraph that is an URL becomes a link. */
+  paragraphs: readonly string[]
+}
+
+/**
+ * Returns the addresses of the pages for people. They use the configured URL, not the host of the
+ * request, which an attacker could choose.
+ */
+export function pagesOf({ services: { config } }: Context): { signIn: string; resetPassword: string } {
+  const base = config.appUrl ?? `http://localhost:${config.port}`
+  return {
+    signIn: `${base}${operations.getSession.path}`,
+    resetPassword: `${base}${operations.getResetPasswordPage.path}`,
+  }
+}
+
+/** Sends a mail. Throws the error of the mail server, which may contain the recipient's address. */
+export async function sendAccountMail(
+  { services: { mailer, clock, config } }: Context,
+  { name, email }: Recipient,
+  { subject, paragraphs }: AccountMail,
+  signal: AbortSignal,
+): Promise<void> {
+  const all = [`Hello ${oneLine(name)},`, ...paragraphs]
+  await mailer.send(
+    {
+      messageId: `${randomUUID()}@${config.mailDomain}`,
+      date: clock.now(),
+      from: { address: config.mailFrom, name: config.mailFromName },
+      to: [email],
+      cc: [],
+      bcc: [],
+      subject: oneLine(subject),
+      text: `${all.join('\n\n')}\n`,
+      html: all.map((each) => `<p>${/^https?:\S+$/.test(each) ? anchor(each) : escapeHtml(each)}</p>`).join('\n'),
+      references: [],
+      headers: { 'Auto-Submitted': 'auto-generated' },
+      attachments: [],
+    },
+    withGracePeriod(signal),
+  )
+}
+
+const anchor = (link: string): string => `<a href="${escapeHtml(link)}">${escapeHtml(link)}</a>`

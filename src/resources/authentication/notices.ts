@@ -1,0 +1,88 @@
+// Notices to users about sign-ins: a sign-in from a new device, and many failed sign-ins. A user
+// gets at most one notice of each kind a day.
+import { DateTime } from 'luxon'
+import { defineJob, enqueue } from '../../jobs/queue.ts'
+import { userAgentOf } from '../../kernel/auth/sessions.ts'
+import { type Context, now } from '../../kernel/context.ts'
+import { daysAfter } from '../../kernel/runtime/clock.ts'
+import { oneLine } from '../../kernel/values/format.ts'
+import { MailRefused } from '../../mail/outbound.ts'
+import { pagesOf, type Recipient, sendAccountMail } from './account-mail.ts'
+
+interface Notice {
+  kind: 'device' | 'guessing'
+  user_id: number
+  at: string
+  ip: string | null
+  user_agent: string | null
+}
+
+const columns = { device: 'device_notice_at', guessing: 'guessing_notice_at' } as const
+
+export const signInNotice = defineJob<Notice>({
+  kind: 'authentication.notice',
+  retryAfterSeconds: [60, 300, 1800],
+  isMail: true,
+  async run(ctx, notice, { signal }) {
+    const column = columns[notice.kind]
+    const user = await ctx.db
+      .selectFrom('users')
+      .select(['id', 'name', 'email', column])
+      .where('id', '=', notice.user_id)
+      .where('status', '=', 1)
+      .executeTakeFirst()
+    if (!user || !isDue(ctx, user[column])) return
+    try {
+      await sendAccountMail(ctx, user, composeNotice(ctx, notice, user), signal)
+    } catch (cause) {
+      // The mail server's error is not logged, because it often contains the recipient's address.
+      if (!(cause instanceof MailRefused)) throw new Error('The mail server did not take the mail.')
+      ctx.services.log.warn({ user: user.id }, 'The mail server refused a notice about a sign-in.')
+    }
+    await ctx.db
+      .updateTable('users')
+      .set({ [column]: now(ctx) })
+      .where('id', '=', user.id)
+      .execute()
+  },
+})
+
+const isDue = (ctx: Context, last: string | null): boolean => last === null || last <= daysAfter(ctx.time, -1)
+
+/** Enqueues a notice to a user, unless one of this kind was sent within the last day. */
+export async function notifyUser(ctx: Context, userId: number, kind: Notice['kind']): Promise<void> {
+  if (!ctx.services.mailer.isConfigured) return
+  const user = await ctx.db.selectFrom('users').select(columns[kind]).where('id', '=', userId).executeTakeFirst()
+  if (!user || !isDue(ctx, user[columns[kind] as keyof typeof user])) return
+  const payload = { kind, user_id: userId, at: now(ctx), ip: ctx.ip, user_agent: userAgentOf(ctx) }
+  await enqueue(ctx, signInNotice, payload, { key: `sign-in notice ${kind} ${userId}` })
+}
+
+function composeNotice(ctx: Context, { kind, at, ip, user_agent }: Notice, { email }: Recipient) {
+  const { appName, timezone } = ctx.services.config
+  const { signIn } = pagesOf(ctx)
+  const time = DateTime.fromISO(at, { zone: timezone })
+  const moment = `${time.toFormat('d LLLL yyyy, HH:mm')} (${timezone})`
+  const renew = `choose "Forgot password?" on this page and set a new password. That also ends all sessions and tokens:`
+  if (kind === 'guessing')
+    return {
+      subject: `Many failed sign-ins to your account at ${appName}`,
+      paragraphs: [
+        `someone keeps trying passwords for your account ${email} at ${appName}, and failed at least 20 times within an hour before ${moment}.`,
+        'Your account stays open. A device from which you have signed in before is not slowed down. On another device a sign-in may take some seconds.',
+        `If your password is short, or if you use it elsewhere, ${renew}`,
+        signIn,
+      ],
+    }
+  const from = [ip && `the address ${ip}`, user_agent && `the program ${oneLine(user_agent)}`].filter(Boolean)
+  return {
+    subject: `A sign-in to your account at ${appName} from a new device`,
+    paragraphs: [
+      `someone signed in to your account ${email} at ${appName} on ${moment}${from.length > 0 ? `, from ${from.join(' and ')}` : ''}.`,
+      `If that was you, ignore this e-mail. If not, ${renew}`,
+      signIn,
+    ],
+  }
+}
+
+export const jobs = [signInNotice]
