@@ -6,12 +6,14 @@ import type { Duplex } from 'node:stream'
 import type { Client, ClientConfig, Pool, PoolClient, PoolConfig } from 'pg'
 import { asLost, endsConnection, PoolFullError, postgresStorageFault, StandbyError } from './errors.ts'
 import { Hosts } from './hosts.ts'
+import { LockedTables } from './locked-tables.ts'
 import { StatementNames } from './statement-names.ts'
 
 /** The read-only pool and the write pool. */
 export interface Pools {
   readonly read: Pool
   readonly write: Pool
+  readonly lockedTables: LockedTables
   /**
    * Takes a connection from a pool. Throws `PoolFullError`, `StandbyError` or
    * `ConnectionLostError`.
@@ -59,11 +61,19 @@ export const connectTimeoutMs = 5_000
  * silent socket, so the caller gets 503 with Retry-After.
  */
 export const statementTimeoutMs = 25_000
-/**
- * The longest wait for a lock. Then the request is answered with 503, so that one locked table,
- * such as by `ALTER TABLE`, does not occupy all connections.
- */
+/** The longest wait of a write for its place among the others. Then the answer is 503. */
 export const lockTimeoutMs = 4_000
+/**
+ * The longest wait of a statement of a write for any other lock. It is short, because writes that
+ * run alone wait for this write; and longer than the pause after which the server ends a
+ * transaction (commit-order.ts).
+ */
+export const statementLockTimeoutMs = 1_500
+/**
+ * The longest wait of a read for a lock. Reads wait only while a table is locked as a whole, such
+ * as by `ALTER TABLE`, and must not occupy all connections (locked-tables.ts).
+ */
+const readLockTimeoutMs = 1_000
 /**
  * The idle time before the first TCP keep-alive probe. A connection without a response to the
  * probes is closed about 10 s later.
@@ -226,7 +236,11 @@ export function openPools(url: string, options: PoolOptions = {}): Pools {
     }),
   }
   const settings = (text: string) => (isPooled ? {} : { options: `-c timezone=UTC -c jit=off ${text}` })
-  const reading = { ...common, ...settings('-c default_transaction_read_only=on') }
+  const reading = {
+    ...common,
+    ...settings('-c default_transaction_read_only=on'),
+    ...(!isPooled && { lock_timeout: readLockTimeoutMs }),
+  }
   // In a SERIALIZABLE transaction, a sequential scan conflicts with every write to the table, so
   // the planner is told to prefer indexes.
   const writing = { ...common, ...settings('-c enable_seqscan=off') }
@@ -261,6 +275,7 @@ export function openPools(url: string, options: PoolOptions = {}): Pools {
 
   return {
     ...pools,
+    lockedTables: new LockedTables(),
     async take(name) {
       try {
         return await onSomeHost(hosts, () => takeCurrent(pools[name]))

@@ -20,7 +20,14 @@ import type { QueryResult as PgResult, PoolClient } from 'pg'
 import { DirectExecutor, type EngineParts, type Execute } from '../direct-executor.ts'
 import { PostgresCompiler } from '../long-lists.ts'
 import { commitOrderOf, enterCommitOrder, maxPauseInTransactionMs } from './commit-order.ts'
-import { lockTimeoutMs, type Pools, roleQuery, statementName, statementTimeoutMs } from './connection.ts'
+import {
+  lockTimeoutMs,
+  type Pools,
+  roleQuery,
+  statementLockTimeoutMs,
+  statementName,
+  statementTimeoutMs,
+} from './connection.ts'
 import {
   asLost,
   endsConnection,
@@ -33,6 +40,11 @@ import {
   undefinedTable,
   unsupportedFeature,
 } from './errors.ts'
+import { isLockTimeout } from './locked-tables.ts'
+
+const shortLockTimeout = `set local lock_timeout = ${statementLockTimeoutMs}`
+/** Runs a statement without a result with the longer wait for locks. */
+const waitLong = (text: string): string => `set local lock_timeout = ${lockTimeoutMs}; ${text}; ${shortLockTimeout}`
 
 interface SqlQuery {
   readonly sql: string
@@ -79,11 +91,25 @@ async function run<R>(client: PoolClient, { sql: text, parameters }: SqlQuery): 
 
 /** Runs one statement on the read-only pool. Retries it once if its prepared plan is stale. */
 export async function readOnce<R>(pools: Pools, query: SqlQuery): Promise<QueryResult<R>> {
+  const read = (client: PoolClient): Promise<QueryResult<R>> => unlessLocked(pools, query, () => run<R>(client, query))
   try {
-    return await withReader(pools, (client) => run<R>(client, query))
+    return await withReader(pools, read)
   } catch (error) {
     if (!isStalePlan(error)) throw error
-    return withReader(pools, (client) => run<R>(client, query))
+    return withReader(pools, read)
+  }
+}
+
+/** Runs a statement. Throws `LockedTableError` at once if another session has locked its table. */
+async function unlessLocked<T>({ lockedTables }: Pools, { sql }: SqlQuery, run: () => Promise<T>): Promise<T> {
+  const leave = lockedTables.enter(sql)
+  let isDone = false
+  try {
+    const result = await run()
+    isDone = true
+    return result
+  } finally {
+    leave(isDone)
   }
 }
 
@@ -94,6 +120,7 @@ async function withReader<T>(pools: Pools, read: (client: PoolClient) => Promise
     return await read(client)
   } catch (error) {
     failure = error
+    if (isLockTimeout(error)) await pools.lockedTables.learn(client).catch(() => undefined)
     throw error
   } finally {
     pools.release(client, failure)
@@ -161,7 +188,10 @@ export class PostgresTransaction {
     // A retry waits for all writers that run, so a process that stands still must not hold up any.
     const limits = `set local statement_timeout = ${statementTimeoutMs}; set local lock_timeout = ${lockTimeoutMs}; set local idle_in_transaction_session_timeout = ${maxPauseInTransactionMs}`
     try {
-      await this.run({ sql: `${begin}; ${limits}; lock table commit_order in ${mode} mode`, parameters: [] })
+      await this.run({
+        sql: `${begin}; ${limits}; lock table commit_order in ${mode} mode; ${shortLockTimeout}`,
+        parameters: [],
+      })
     } catch (error) {
       if (sqlStateOf(error) === unsupportedFeature) throw this.#fail(new StandbyError(error))
       // The database has no tables yet, so the only writer is a migration, which needs no lock.
@@ -176,10 +206,17 @@ export class PostgresTransaction {
       this.#isInOrder = true
       this.#endTurns.push(await commitOrderOf(this.#pools).entering.take())
     }
+    if (query.sql === enterCommitOrder) return this.#run({ sql: waitLong(query.sql), parameters: [] })
+    return this.#run(query)
+  }
+
+  async #run<R>(query: SqlQuery): Promise<QueryResult<R>> {
     try {
-      return await run<R>(this.#client, query)
+      return await unlessLocked(this.#pools, query, () => run<R>(this.#client, query))
     } catch (error) {
       if (mustRunAgain(error)) this.failure ??= error
+      if (isLockTimeout(error))
+        await withReader(this.#pools, (client) => this.#pools.lockedTables.learn(client)).catch(() => undefined)
       throw this.#fail(error)
     }
   }

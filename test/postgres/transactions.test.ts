@@ -79,7 +79,7 @@ describe('a transaction that conflicts with another one', () => {
     isFirstRefused = true
     const { set } = await signedInPage(server)
     expect(server.store.retries()).toBeGreaterThan(0)
-    expect(set).toHaveLength(2)
+    expect(set).toHaveLength(3)
   })
 
   it('that never ends is answered with 503 and Retry-After, and leaves nothing', async () => {
