@@ -3,9 +3,9 @@
 // without a response also shows that a server has stopped without closing its connections.
 
 import type { Pools } from './connection.ts'
-import { readOnce } from './driver.ts'
 import { ConnectionLostError, PoolFullError } from './errors.ts'
 import { endClient } from './snapshot.ts'
+import { readOnce } from './statements.ts'
 
 export interface CommitWatch {
   generation(): number

@@ -1,5 +1,5 @@
-// The Kysely driver for PostgreSQL. Reads outside of transactions use the read-only pool. Every
-// write runs in a SERIALIZABLE transaction, which is retried after a serialization failure.
+// The Kysely driver for PostgreSQL. Every write runs in a SERIALIZABLE transaction, which is
+// retried after a serialization failure. statements.ts runs single statements.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
@@ -16,22 +16,14 @@ import {
   sql,
   type TableMetadata,
 } from 'kysely'
-import type { QueryResult as PgResult, PoolClient } from 'pg'
+import type { PoolClient } from 'pg'
 import { DirectExecutor, type EngineParts, type Execute } from '../direct-executor.ts'
 import { PostgresCompiler } from '../long-lists.ts'
 import { commitOrderOf, enterCommitOrder, maxPauseInTransactionMs } from './commit-order.ts'
-import {
-  lockTimeoutMs,
-  type Pools,
-  roleQuery,
-  statementLockTimeoutMs,
-  statementName,
-  statementTimeoutMs,
-} from './connection.ts'
+import { lockTimeoutMs, type Pools, statementLockTimeoutMs, statementTimeoutMs } from './connection.ts'
 import {
   asLost,
   endsConnection,
-  isStalePlan,
   leavesCommitUnknown,
   mustRunAgain,
   StandbyError,
@@ -41,101 +33,17 @@ import {
   unsupportedFeature,
 } from './errors.ts'
 import { isLockTimeout } from './locked-tables.ts'
+import { isReading, readOnce, runQuery, type TextQuery, unlessLocked, withReader } from './statements.ts'
 
 const shortLockTimeout = `set local lock_timeout = ${statementLockTimeoutMs}`
 /** Runs a statement without a result with the longer wait for locks. */
 const waitLong = (text: string): string => `set local lock_timeout = ${lockTimeoutMs}; ${text}; ${shortLockTimeout}`
-
-interface SqlQuery {
-  readonly sql: string
-  readonly parameters: readonly unknown[]
-}
 
 /** After this time a transaction is no longer retried, and its conflict is thrown as an error. */
 const maxConflictMs = 5_000
 /** The pause before the second attempt. It doubles with each attempt up to `maxPauseMs`. */
 const firstPauseMs = 4
 const maxPauseMs = 200
-
-const reading = /^\s*(select|values|explain|show|with)\b/i
-/**
- * Finds the words that make a statement write, because `with` and `select` statements can write
- * too.
- */
-const changing = /\b(insert|update|delete|merge|nextval|setval|for\s+(no\s+key\s+)?update|for\s+share)\b/i
-
-const mayBeRead = (text: string): boolean => reading.test(text) && !changing.test(text)
-
-/**
- * Replaces U+0000, which PostgreSQL cannot store (SQLSTATE 22021), by U+FFFD. Requests with U+0000
- * are refused earlier, so this affects texts from other sources, such as event listeners.
- */
-const storable = (value: unknown): unknown =>
-  typeof value === 'string' && value.includes('\0') ? value.replaceAll('\0', '\ufffd') : value
-
-/** Runs a statement. Errors without an SQLSTATE become `ConnectionLostError`. */
-async function run<R>(client: PoolClient, { sql: text, parameters }: SqlQuery): Promise<QueryResult<R>> {
-  let result: PgResult
-  try {
-    // Only a query without parameters may contain several statements.
-    result = await (parameters.length === 0
-      ? client.query(text)
-      : client.query({ name: statementName(client, text), text, values: parameters.map(storable) }))
-  } catch (error) {
-    throw asLost(error)
-  }
-  const { command, rowCount, rows } = result
-  const isWrite = command === 'INSERT' || command === 'UPDATE' || command === 'DELETE' || command === 'MERGE'
-  return { rows: rows as R[], ...(isWrite && { numAffectedRows: BigInt(rowCount ?? 0) }) }
-}
-
-/** Runs one statement on the read-only pool. Retries it once if its prepared plan is stale. */
-export async function readOnce<R>(pools: Pools, query: SqlQuery): Promise<QueryResult<R>> {
-  const read = (client: PoolClient): Promise<QueryResult<R>> => unlessLocked(pools, query, () => run<R>(client, query))
-  try {
-    return await withReader(pools, read)
-  } catch (error) {
-    if (!isStalePlan(error)) throw error
-    return withReader(pools, read)
-  }
-}
-
-/** Runs a statement. Throws `LockedTableError` at once if another session has locked its table. */
-async function unlessLocked<T>({ lockedTables }: Pools, { sql }: SqlQuery, run: () => Promise<T>): Promise<T> {
-  const leave = lockedTables.enter(sql)
-  let isDone = false
-  try {
-    const result = await run()
-    isDone = true
-    return result
-  } finally {
-    leave(isDone)
-  }
-}
-
-async function withReader<T>(pools: Pools, read: (client: PoolClient) => Promise<T>): Promise<T> {
-  const client = await pools.take('read')
-  let failure: unknown
-  try {
-    return await read(client)
-  } catch (error) {
-    failure = error
-    if (isLockTimeout(error)) await pools.lockedTables.learn(client).catch(() => undefined)
-    throw error
-  } finally {
-    pools.release(client, failure)
-  }
-}
-
-/** Throws `StandbyError` when the server is a standby, and closes the connections to it. */
-export const assertPrimary = (pools: Pools): Promise<void> =>
-  withReader(pools, async (client) => {
-    const { rows } = await run<{ isStandby: 0 | 1 }>(client, {
-      sql: roleQuery,
-      parameters: [],
-    })
-    if (rows[0]?.isStandby) throw new StandbyError()
-  })
 
 export interface WriteEvents {
   /** Called after each commit, before the caller gets its result. */
@@ -201,7 +109,7 @@ export class PostgresTransaction {
     }
   }
 
-  async run<R>(query: SqlQuery): Promise<QueryResult<R>> {
+  async run<R>(query: TextQuery): Promise<QueryResult<R>> {
     if (query.sql === enterCommitOrder && !this.#isInOrder) {
       this.#isInOrder = true
       this.#endTurns.push(await commitOrderOf(this.#pools).entering.take())
@@ -210,9 +118,9 @@ export class PostgresTransaction {
     return this.#run(query)
   }
 
-  async #run<R>(query: SqlQuery): Promise<QueryResult<R>> {
+  async #run<R>(query: TextQuery): Promise<QueryResult<R>> {
     try {
-      return await unlessLocked(this.#pools, query, () => run<R>(this.#client, query))
+      return await unlessLocked(this.#pools, query, () => runQuery<R>(this.#client, query))
     } catch (error) {
       if (mustRunAgain(error)) this.failure ??= error
       if (isLockTimeout(error))
@@ -317,7 +225,7 @@ export async function runTransaction<DB, T>(
 export function kyselyPostgres<DB>(pools: Pools, events: WriteEvents): Kysely<DB> {
   return kyselyOf<DB>(
     (query) =>
-      mayBeRead(query.sql)
+      isReading(query.sql)
         ? readOnce(pools, query)
         : runTransaction(pools, events, (db) => db.executeQuery(query as CompiledQuery) as Promise<QueryResult<never>>),
     () => new PooledConnection(pools, events),
@@ -333,7 +241,7 @@ export const kyselyInTransaction = <DB>(transaction: Pick<PostgresTransaction, '
 
 /** Returns a Kysely instance over one connection. The caller closes the connection. */
 export const kyselyOnClient = <DB>(client: PoolClient): Kysely<DB> =>
-  kyselyInTransaction<DB>({ run: (query) => run(client, query) })
+  kyselyInTransaction<DB>({ run: (query) => runQuery(client, query) })
 
 function kyselyOf<DB>(execute: Execute, connect: () => DatabaseConnection): Kysely<DB> {
   const ofPool = (connection: DatabaseConnection): PooledConnection => {

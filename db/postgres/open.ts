@@ -20,11 +20,12 @@ import type { DB } from '../tables.gen.ts'
 import { type CommitWatch, watchCommits } from './commit-watch.ts'
 import { idleInTransactionMs, openPools, type Pools } from './connection.ts'
 import { postgresDialect } from './dialect.ts'
-import { assertPrimary, kyselyPostgres, runTransaction, type WriteEvents } from './driver.ts'
+import { kyselyPostgres, runTransaction, type WriteEvents } from './driver.ts'
 import { postgresStorageFault } from './errors.ts'
 import { Replica } from './replica.ts'
 import { createServerClock, type ServerClock } from './server-clock.ts'
 import { openPostgresSnapshot, rememberPools } from './snapshot.ts'
+import { assertPrimary } from './statements.ts'
 
 /**
  * The limits of a long transaction. A migration may create an index of a large table, and a sweep

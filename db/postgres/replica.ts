@@ -7,9 +7,10 @@ import type { Pool, PoolClient } from 'pg'
 import type { ReplicaState } from '../store.ts'
 import type { DB } from '../tables.gen.ts'
 import { openPools, type PoolOptions, type Pools } from './connection.ts'
-import { kyselyOnClient, readOnce } from './driver.ts'
+import { kyselyOnClient } from './driver.ts'
 import { mustRunAgain, postgresStorageFault, StandbyError } from './errors.ts'
 import { endClient } from './snapshot.ts'
+import { readOnce } from './statements.ts'
 
 /** A read waits this long for the replica, and then uses the primary. */
 const maxWaitMs = 250

@@ -3,7 +3,7 @@
 // jobs that another process still runs.
 
 import type { Pools } from './connection.ts'
-import { readOnce } from './driver.ts'
+import { readOnce } from './statements.ts'
 
 export interface ServerClock {
   /** Returns how many milliseconds the server's clock is ahead of the clock of this process. */

@@ -1,5 +1,5 @@
-// A table that another session has locked, such as by ALTER TABLE: requests for it are answered with
-// 503, and all others are answered. ACCORD_TEST_FULL=1 locks it for 30 seconds.
+// A table that another session has locked, such as by ALTER TABLE: requests for it get 503, and all
+// others are answered. ACCORD_TEST_FULL=1 locks the table for 30 seconds.
 import { Client } from 'pg'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { adminPassword, startServer, type TestServer } from '../support/app.ts'
