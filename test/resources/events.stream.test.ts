@@ -1,10 +1,13 @@
 // The change feed as server-sent events over real connections: events arrive immediately, a resumed
 // stream misses none, and a stream ends with its token.
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { issueToken } from '../../src/kernel/auth/tokens.ts'
+import { issueToken, signedInAgain } from '../../src/kernel/auth/tokens.ts'
+import { type Context, systemContext } from '../../src/kernel/context.ts'
+import { nextPart } from '../../src/resources/events/shared-parts.ts'
 import { adminPassword, start } from '../support/app.ts'
 import { type Listening, listeningServer } from '../support/listening.ts'
 import { type Reader, readStream } from '../support/sse.ts'
+import { until } from '../support/until.ts'
 
 let server: Listening
 let api: string
@@ -197,5 +200,47 @@ describe('listEvents as a stream', () => {
     await call('PUT', `/settings/users/${id}`, { status: false })
     await other.ended
     expect([...one.told, ...other.told].map(({ data }) => data.entity_type)).not.toContain('nothing')
+  })
+})
+
+describe('the streams of a user', () => {
+  it('are at most fifty, over all tokens', async () => {
+    const { id } = await addUser('global')
+    for (let made = 0; made < 10; made++) {
+      const token = await tokenOf(id)
+      for (let each = 0; each < 5; each++) expect((await follow('', {}, token)).status).toBe(200)
+    }
+    const refused = await follow('', {}, await tokenOf(id))
+    expect([refused.status, refused.headers['retry-after'], JSON.parse(refused.text()).code]).toEqual([
+      429,
+      '15',
+      'rate_limited',
+    ])
+    readers.shift()?.cut()
+    await until(async () => (await follow('', {}, await tokenOf(id))).status === 200)
+  })
+
+  it('get an event that was read once for all streams with the same view', async () => {
+    const { services } = server.app
+    const [one, other] = [await addUser('global'), await addUser('individual')]
+    const contextOf = async ({ id }: { id: number }, query = ''): Promise<Context> => {
+      const user = await signedInAgain(systemContext(services, 'api'), id)
+      return { ...systemContext(services, 'api'), user: user ?? null, query }
+    }
+    const [place = 0] = (await logged(0)).slice(-1)
+    await follow('', {}, one.token)
+    await addTag()
+    const [first, again, filtered, else_] = [
+      nextPart(await contextOf(one), [], place, 25),
+      nextPart(await contextOf(one, `after=${place}`), [], place, 25),
+      nextPart(await contextOf(one, 'entity_type=leads'), [], place, 25),
+      nextPart(await contextOf(other), [], place, 25),
+    ]
+    expect(again).toBe(first)
+    expect([filtered, else_].map((part) => part === first)).toEqual([false, false])
+    await addTag()
+    await until(async () => nextPart(await contextOf(one), [], place, 25) !== first)
+    const { text } = await nextPart(await contextOf(one), [], place, 25)
+    expect(String(text).match(/event: settings.tag.create.after/g)).toHaveLength(2)
   })
 })

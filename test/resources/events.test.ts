@@ -387,8 +387,17 @@ describe('a stream of listEvents', () => {
     while (!told.includes('First')) told = (await stream.next()).value
     const next = stream.next()
     await given(server.admin).tag({ name: 'Second' })
-    expect((await next).value).toContain('Second')
+    expect(String((await next).value)).toContain('Second')
     await stream.return?.()
+  })
+
+  it('ends when its client reads nothing during four heartbeats', async () => {
+    const stream = await reader(server.admin.token ?? '', { beatMs: 20, lookMs: 600_000 })
+    await given(server.admin).tag({ name: 'Unread' })
+    let told = (await stream.next()).value
+    while (!told.includes('Unread')) told = (await stream.next()).value
+    await new Promise((resolve) => setTimeout(resolve, 200))
+    expect((await stream.next()).done).toBe(true)
   })
 
   it('leaves nothing behind when its reader goes while it waits', async () => {

@@ -3,13 +3,11 @@
 // misses no event. streams.ts wakes the streams when events arrive.
 import { setImmediate } from 'node:timers/promises'
 import type { Expression, SqlBool } from 'kysely'
-import type { Schema } from '../../contract/types.ts'
-import { renewed } from '../../kernel/auth/sessions.ts'
 import type { Context } from '../../kernel/context.ts'
 import { type Download, download } from '../../kernel/files/download.ts'
 import { placed } from '../../kernel/resource/export.ts'
-import { readEntries } from './read-log.ts'
-import { joinStreams } from './streams.ts'
+import { nextPart, rememberCaller, renewedCaller } from './shared-parts.ts'
+import { joinStreams, readerIdOf } from './streams.ts'
 
 /**
  * The maximum number of events per batch. The stream reads a batch only after the client has
@@ -26,11 +24,14 @@ export interface StreamIntervals {
   lookMs: number
 }
 
+/** The number of heartbeats after which a stream ends whose client reads nothing: a minute. */
+const maxMissed = 4
+
 const defaultIntervals: StreamIntervals = { beatMs: 15_000, lookMs: 1_000 }
 
 /**
  * Returns a download that streams the events after the id `after` until the connection ends. Throws
- * 429 when the token or session already has the maximum number of streams.
+ * 429 or 503 when there are too many streams.
  */
 export function followEvents(
   ctx: Context,
@@ -38,8 +39,10 @@ export function followEvents(
   after: number,
   { beatMs, lookMs }: StreamIntervals = defaultIntervals,
 ): Download {
-  const alarm = createAlarm(beatMs)
-  const leave = joinStreams(ctx.services, { reader: readerIdOf(ctx), wake: alarm.ring, end: alarm.end }, lookMs)
+  rememberCaller(ctx)
+  const alarm = createAlarm(beatMs, () => release())
+  const stream = { reader: readerIdOf(ctx), userId: ctx.user?.id ?? null, wake: alarm.ring, end: alarm.end }
+  const leave = joinStreams(ctx.services, stream, lookMs)
   const release = (): void => {
     leave()
     alarm.end()
@@ -53,24 +56,27 @@ export function followEvents(
   })
 }
 
-const readerIdOf = ({ token, session }: Context): string => (token ? `token ${token.id}` : `session ${session?.id}`)
-
 type Alarm = ReturnType<typeof createAlarm>
 
 /**
  * Creates the alarm of one stream. The alarm wakes the stream when events arrive, when a heartbeat
- * is due, and when the stream must end.
+ * is due, and when the stream must end. It calls `cutOff` when the client reads nothing during
+ * `maxMissed` heartbeats.
  */
-function createAlarm(beatMs: number) {
+function createAlarm(beatMs: number, cutOff: () => void) {
   let hasNews = true
   let isDue = false
   let isOver = false
   let wake: () => void = () => undefined
+  let isOffered = false
+  let missed = 0
   const ring = (): void => {
     hasNews = true
     wake()
   }
   const beat = setInterval(() => {
+    missed = isOffered ? missed + 1 : 0
+    if (missed >= maxMissed) cutOff()
     isDue = true
     ring()
   }, beatMs).unref()
@@ -82,6 +88,14 @@ function createAlarm(beatMs: number) {
       wake()
     },
     isOver: () => isOver,
+    /** Called before a message is offered to the client, and when the client has taken it. */
+    offer: (): void => {
+      isOffered = true
+    },
+    taken: (): void => {
+      isOffered = false
+      missed = 0
+    },
     /** Returns whether a heartbeat is due, and resets the flag. */
     takeBeat: (): boolean => {
       const wasDue = isDue
@@ -116,24 +130,29 @@ async function* streamEntries(
     yield `retry: 2000\nid: ${place}\n\n`
     for (await alarm.rest(); !alarm.isOver(); await alarm.rest()) {
       for (let hasMore = true; hasMore && !alarm.isOver(); ) {
-        const caller = await renewed(ctx, 'listEvents')
+        const caller = await renewedCaller(ctx)
         if (!caller) return
-        const part = await readEntries(caller, filters, place, atOnce)
+        const part = await nextPart(caller, filters, place, atOnce)
         place = part.next
         hasMore = part.hasMore
-        if (part.entries.length > 0) yield part.entries.map(block).join('')
+        if (part.text !== null) {
+          alarm.offer()
+          yield part.text
+          alarm.taken()
+        }
         // A long part of the log may have no visible events, so this loop must yield to other
         // requests.
-        else if (hasMore) await setImmediate()
+        if (part.text === null && hasMore) await setImmediate()
       }
       // The heartbeat contains the position, because the position also advances past invisible
       // events.
-      if (alarm.takeBeat()) yield `: still here\nid: ${place}\n\n`
+      if (!alarm.isOver() && alarm.takeBeat()) {
+        alarm.offer()
+        yield `: still here\nid: ${place}\n\n`
+        alarm.taken()
+      }
     }
   } finally {
     release()
   }
 }
-
-const block = (entry: Schema<'EventEntry'>): string =>
-  `id: ${entry.id}\nevent: ${entry.name}\ndata: ${JSON.stringify(entry)}\n\n`

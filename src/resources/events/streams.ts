@@ -1,43 +1,80 @@
-// Tracks the open event streams of this server: limits their number per token or session, wakes
-// them and ends them. A commit of this process wakes the streams at once. A check every second
-// detects commits of other processes.
-import type { Services } from '../../kernel/context.ts'
+// Tracks the open event streams of this server: limits their number, wakes them and ends them. A
+// commit of this process wakes the streams at once. A check every second detects commits of other
+// processes.
+import { setImmediate } from 'node:timers/promises'
+import type { Context, Services } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
 import { newestEvent } from '../../kernel/write/event-log.ts'
 
 const maxPerReader = 5
+const maxPerUser = 50
+/** The maximum number of streams of this process. Each stream has a connection of its own. */
+const maxInAll = 8_000
+/** The number of streams to wake before other requests run. */
+const perTurn = 25
 
 export interface Stream {
   /** The token or session that reads the stream, for example `token 7`. */
   reader: string
+  userId: number | null
   wake(): void
   end(): void
 }
 
 interface Streams {
   open: Set<Stream>
+  /** The number of streams of each reader and of each user. */
+  counts: Map<string, number>
+  /** The number of times that the streams were woken. */
+  passes: number
   /** Stops waking the streams. Undefined while no stream is open. */
   rest: (() => void) | undefined
 }
 
-const streamsOf = new WeakMap<Services, Streams>()
+const all = new WeakMap<Services, Streams>()
+
+function streamsOf(services: Services): Streams {
+  const known = all.get(services) ?? { open: new Set(), counts: new Map(), passes: 0, rest: undefined }
+  all.set(services, known)
+  return known
+}
+
+export const readerIdOf = ({ token, session }: Context): string =>
+  token ? `token ${token.id}` : `session ${session?.id}`
+
+/** Returns a number that changes whenever the streams are woken. */
+export const passOf = (services: Services): number => streamsOf(services).passes
 
 /**
- * Adds a stream. Returns a function that removes the stream again. Throws 429 when the token or
- * session already has the maximum number of streams.
+ * Adds a stream. Returns a function that removes the stream again. Throws 429 when the token, the
+ * session or the user already has the maximum number of streams, and 503 when the process has.
  */
 export function joinStreams(services: Services, stream: Stream, lookMs: number): () => void {
-  const streams: Streams = streamsOf.get(services) ?? { open: new Set(), rest: undefined }
-  streamsOf.set(services, streams)
-  const { open } = streams
-  if ([...open].filter(({ reader }) => reader === stream.reader).length >= maxPerReader)
-    throw new Problem('rate_limited', `A token can follow ${maxPerReader} streams at a time.`, {
-      headers: { 'retry-after': '15' },
-    })
+  const streams = streamsOf(services)
+  const { open, counts } = streams
+  const keys = [stream.reader, `user ${stream.userId}`] as const
+  const refuse = (code: 'rate_limited' | 'unavailable', sentence: string) =>
+    new Problem(code, sentence, { headers: { 'retry-after': '15' } })
+  if ((counts.get(keys[0]) ?? 0) >= maxPerReader)
+    throw refuse('rate_limited', `A token can follow ${maxPerReader} streams at a time.`)
+  if ((counts.get(keys[1]) ?? 0) >= maxPerUser)
+    throw refuse('rate_limited', `A user can follow ${maxPerUser} streams at a time.`)
+  if (open.size >= maxInAll) throw refuse('unavailable', 'The server has too many open event streams.')
+  const count = (change: number): void => {
+    for (const key of keys) {
+      const next = (counts.get(key) ?? 0) + change
+      if (next > 0) counts.set(key, next)
+      else counts.delete(key)
+    }
+  }
   open.add(stream)
-  streams.rest ??= watch(services, open, lookMs)
+  // While no stream was open, no event was counted as a pass.
+  streams.passes++
+  count(1)
+  streams.rest ??= watch(services, streams, lookMs)
   return () => {
-    open.delete(stream)
+    if (!open.delete(stream)) return
+    count(-1)
     if (open.size > 0) return
     streams.rest?.()
     streams.rest = undefined
@@ -46,14 +83,12 @@ export function joinStreams(services: Services, stream: Stream, lookMs: number):
 
 /** Ends all streams when the server closes. */
 export function endStreams(services: Services): void {
-  for (const stream of streamsOf.get(services)?.open ?? []) stream.end()
+  for (const stream of streamsOf(services).open) stream.end()
 }
 
-function watch({ events, store, log }: Services, open: ReadonlySet<Stream>, lookMs: number): () => void {
+function watch({ events, store, log }: Services, streams: Streams, lookMs: number): () => void {
   let newest = 0
-  const wake = (): void => {
-    for (const stream of open) stream.wake()
-  }
+  const wake = createWaker(streams)
   const look = async (): Promise<void> => {
     try {
       const now = await newestEvent(store)
@@ -70,5 +105,31 @@ function watch({ events, store, log }: Services, open: ReadonlySet<Stream>, look
   return () => {
     off()
     clearInterval(timer)
+  }
+}
+
+/**
+ * Returns a function that wakes all streams, a few in each turn of the event loop. A call during
+ * this work makes it begin again.
+ */
+function createWaker(streams: Streams): () => void {
+  let isWaking = false
+  const wakeAll = async (): Promise<void> => {
+    for (let pass = -1; pass !== streams.passes; ) {
+      pass = streams.passes
+      let woken = 0
+      for (const stream of [...streams.open]) {
+        stream.wake()
+        if (++woken % perTurn === 0) await setImmediate()
+      }
+    }
+  }
+  return () => {
+    streams.passes++
+    if (isWaking) return
+    isWaking = true
+    void wakeAll().finally(() => {
+      isWaking = false
+    })
   }
 }
