@@ -55,7 +55,9 @@ function shared(services: Services): Shared {
   return made
 }
 
-/** Identifies a caller. A token may be limited to networks, and a session to pages of known hosts. */
+/**
+ * Identifies a caller. A token may be limited to networks, and a session to pages of known hosts.
+ */
 const callerKey = (ctx: Context): string => `${readerIdOf(ctx)} ${ctx.ip} ${ctx.requestOrigin}`
 
 /** Stores the rights of a caller who has just been authenticated, for `renewedCaller`. */
