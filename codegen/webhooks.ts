@@ -83,13 +83,13 @@ function webhookOf(name: string, event?: CatalogueEvent): object {
 
 /**
  * Returns the schemas that all messages share. `EventFacts` has the keys of an entry of the event
- * feed without `before` and `after`. `EventEnvelope` has no `entity`, so that the messages about a
- * record type can narrow it: an intersection of two unions would confuse TypeScript.
+ * feed without `before` and `after`. `EventEnvelope` has no records, so that the messages about a
+ * record type can narrow them: an intersection of two unions would confuse TypeScript.
  */
 function envelopeOf(entry: SchemaObject, { components }: ContractDocument): Record<string, SchemaObject> {
   const { before: _before, after: _after, ...shared } = entry.properties ?? {}
-  const [{ before: _old, after: record, ...facts }] = entry.examples as [Record<string, unknown>]
-  const message = { id: 'msg_812_2_mm7ju280', type: facts.name, timestamp: facts.created_at }
+  const [{ before, after, ...facts }] = entry.examples as [Record<string, unknown>]
+  const message = { id: 'msg_812_2_mm7ju280', type: facts.name, timestamp: facts.occurred_at }
   const properties: Record<string, SchemaObject> = {
     ...shared,
     id: { ...(components?.schemas?.NullableId as SchemaObject), description: 'Id in the feed; null in a test.' },
@@ -114,14 +114,16 @@ function envelopeOf(entry: SchemaObject, { components }: ContractDocument): Reco
       additionalProperties: true,
     },
     EventEnvelope: {
-      description: 'The keys of all messages. `data` also has the record in `entity`.',
+      description: 'The keys of all messages. `data` also has the record in `before` and `after`.',
       ...objectOf({ ...envelope, data: schemaRef('EventFacts') }),
       examples: [{ ...message, data: facts }],
     },
     EventMessage: {
-      description: 'What a webhook sends with the payload type `default` (Standard Webhooks).',
-      ...objectOf({ ...envelope, data: objectOf({ ...properties, entity: entityOf() }) }),
-      examples: [{ ...message, data: { ...facts, entity: record } }],
+      description:
+        'What a webhook sends with the payload type `default` (Standard Webhooks): ' +
+        'in `data` the event as the event feed shows it.',
+      ...objectOf({ ...envelope, data: objectOf({ ...properties, ...recordsOf() }) }),
+      examples: [{ ...message, data: { ...facts, before, after } }],
     },
     WebhookTestMessage: {
       description: 'Message of a test. Its record is the webhook.',
@@ -136,18 +138,20 @@ function envelopeOf(entry: SchemaObject, { components }: ContractDocument): Reco
   }
 }
 
-/** Returns the schema of `entity` in messages about the records of `schema`. */
-const entityOf = (schema?: string): SchemaObject => ({
-  description:
-    'The record after the change, or before it if it was deleted. ' +
-    'A message larger than 20,000 bytes has the URL of the record here, or null if it has none.',
-  anyOf: [
-    ...(schema === undefined ? [] : [schemaRef(schema)]),
-    schemaRef('EventSnapshot'),
-    { type: 'string', format: 'uri' },
-    { type: 'null' },
-  ],
-})
+/** Returns the schemas of `before` and `after` in messages about the records of `schema`. */
+const recordsOf = (schema?: string): Record<'before' | 'after', SchemaObject> => {
+  const record = (description: string): SchemaObject => ({
+    description,
+    anyOf: [...(schema === undefined ? [] : [schemaRef(schema)]), schemaRef('EventSnapshot'), { type: 'null' }],
+  })
+  return {
+    before: record('The record before the change; null if it was created.'),
+    after: record(
+      'The record after the change; null if it was deleted. ' +
+        'In a message of more than 1,000,000 bytes, both have only the `id`.',
+    ),
+  }
+}
 
 const objectOf = (properties: Record<string, SchemaObject>): SchemaObject => ({
   type: 'object',
@@ -179,7 +183,7 @@ function messageOf({ entity, schema }: CatalogueEvent, events: readonly Catalogu
     description: `Message about ${schema === undefined ? `links and values of ${entity}` : entity}.`,
     allOf: [
       schemaRef(schema === undefined ? 'EventMessage' : 'EventEnvelope'),
-      messagePart({ type }, { entity_type: entityType, ...(schema !== undefined && { entity: entityOf(schema) }) }),
+      messagePart({ type }, { entity_type: entityType, ...(schema !== undefined && recordsOf(schema)) }),
     ],
   }
 }

@@ -15,18 +15,18 @@ type Described<Entity> = Entity extends object ? (string extends keyof Entity ? 
  */
 type EntityOf<Entity> = [Described<Entity>] extends [never] ? Entity : Described<Entity> | Exclude<Entity, object>
 
-type MessageOf<Name, Body> = Body extends { data: { entity: infer Entity } }
+type MessageOf<Name, Body> = Body extends { data: { after: infer Entity } }
   ? Omit<Body, 'type' | 'data'> & {
       type: Name
-      data: Omit<Body['data'], 'entity'> & { entity: EntityOf<Entity> }
+      data: Omit<Body['data'], 'before' | 'after'> & { before: EntityOf<Entity>; after: EntityOf<Entity> }
     }
   : never
 
 /**
  * The default body of a delivery, for any event or for one event such as
- * `WebhookEvent<'lead.create.after'>`. `type` decides the type of `data.entity`, which is a URL or
- * null if the message would be larger than 20,000 bytes. A webhook of a user with limited
- * permissions sends no `…_count`. A webhook with its own payload template sends a different body.
+ * `WebhookEvent<'lead.create.after'>`. `type` decides the type of `data.before` and `data.after`. A
+ * webhook of a user with limited permissions sends no `…_count`. A webhook with its own payload
+ * template sends a different body.
  */
 export type WebhookEvent<Name extends keyof webhooks = keyof webhooks> = {
   [Each in Name]: MessageOf<Each, BodyOf<webhooks[Each]['post']>>

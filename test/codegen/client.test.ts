@@ -402,15 +402,15 @@ describe('the package', { timeout: 120_000 }, () => {
     const program = `import { type components, verifyWebhook, type WebhookEvent } from '@accord-crm/client'
       type Lead = components['schemas']['Lead']
       type Is<One, Other> = [One] extends [Other] ? ([Other] extends [One] ? true : false) : false
-      type EntityOf<Name extends WebhookEvent['type']> = WebhookEvent<Name>['data']['entity']
-      const facts: [Is<EntityOf<'lead.create.after'>, Lead | string | null>, WebhookEvent<'lead.won'>['type']] = [true, 'lead.won']
+      type EntityOf<Name extends WebhookEvent['type']> = WebhookEvent<Name>['data']['after']
+      const facts: [Is<EntityOf<'lead.create.after'>, Lead | null>, WebhookEvent<'lead.won'>['type']] = [true, 'lead.won']
       // A link has the ids of both records, which no schema describes.
       const link: EntityOf<'leads.tag.create.after'> = { lead_id: 7, tag_id: 3 }
       const event = verifyWebhook({ body: '', headers: {} }, '')
       if (event.type === 'lead.create.after') {
-        const { entity, entity_id, actor } = event.data
+        const { after: entity, entity_id, actor } = event.data
         const of: 'leads' = event.data.entity_type
-        if (typeof entity === 'object' && entity !== null) {
+        if (entity !== null) {
           const value: number = entity.lead_value
           console.log(of, value, 'lead_value' in entity, entity_id, actor.name)
           // @ts-expect-error a lead has no color

@@ -110,7 +110,12 @@ function fault(row: StoredEvent): string | null {
   const snapshot = ajv.getSchema(`contract#/components/schemas/${event.schema ?? 'EventSnapshot'}`)
   if (!snapshot?.(entity)) return `${row.name}: ${ajv.errorsText(snapshot?.errors)}`
   if (event.isUnsent) return described[row.name] === undefined ? null : `${row.name} is described but never sent`
-  const message = { id: 'msg_1', type: row.name, timestamp: row.created_at, data: { ...factsOf(row, row), entity } }
+  const message = {
+    id: 'msg_1',
+    type: row.name,
+    timestamp: row.created_at,
+    data: { ...factsOf(row, row), before: row.before, after: row.after },
+  }
   const place = `webhooks/${row.name}/post/requestBody/content/application~1json/schema`
   const matches = ajv.getSchema(`contract#/${place}`)
   return matches?.(message) ? null : `${row.name}: ${ajv.errorsText(matches?.errors ?? [])}`

@@ -24,10 +24,14 @@ afterEach(async () => {
   await receiver.close()
 })
 
+interface Versioned {
+  version: number
+}
+
 interface Message {
   id: string
   type: string
-  data: { entity_type: string; entity_id: number; entity: { version: number } }
+  data: { entity_type: string; entity_id: number; before: Versioned | null; after: Versioned | null }
 }
 
 /** Returns the message of a request after verifying its signature at the time of sending. */
@@ -93,7 +97,7 @@ async function expectEverything(): Promise<void> {
   for (const [record, list] of byRecord(messages)) {
     const order = list.map(({ id }) => expected.indexOf(id))
     expect(order, record).toEqual([...order].sort((a, b) => a - b))
-    const versions = list.map(({ data }) => data.entity.version)
+    const versions = list.map(({ data }) => (data.after ?? data.before)?.version ?? 0)
     expect(versions, record).toEqual([...versions].sort((a, b) => a - b))
   }
   const { body } = await server.admin.get(`/settings/webhooks/${webhook.id}/deliveries?state[not]=succeeded`)
@@ -111,7 +115,7 @@ describe('a receiver that was down for an hour', () => {
     await given(server.admin).lead({ title: 'Something new' })
     await server.work()
     await expectEverything()
-    expect(verified(receiver.received[0] as Received).data.entity).toMatchObject({ title: 'Something new' })
+    expect(verified(receiver.received[0] as Received).data.after).toMatchObject({ title: 'Something new' })
   })
 
   it('gets everything with the next try, when nothing new happens', async () => {

@@ -101,7 +101,7 @@ describe('a lead won over 5,000', () => {
     expect(await runs(id, server.admin, `&event_id=${run.event_id}`)).toHaveLength(1)
     expect(await runs(id, server.admin, '&state=skipped')).toHaveLength(1)
 
-    expect(receiver.received.map(({ path: at, body }) => [at, JSON.parse(body).data.entity.title])).toEqual([
+    expect(receiver.received.map(({ path: at, body }) => [at, JSON.parse(body).data.after.title])).toEqual([
       ['/won', '40 seats'],
     ])
 

@@ -87,7 +87,7 @@ describe('listEvents as pages', () => {
       after: { title: 'Fifty seats', version: 2 },
       changed: ['title'],
       restored: false,
-      created_at: start,
+      occurred_at: start,
     })
     expect(meta).toEqual({ next_after: data[1].id, has_more: false, oldest_id: (await all(server.admin))[0].id })
   })
@@ -136,7 +136,7 @@ describe('listEvents as pages', () => {
     ])
     expect(await found('request_id=tagging')).toEqual(['leads.tag.create.after'])
     expect(await found('actor_id=999')).toEqual([])
-    expect(await found('created_at[gt]=2026-03-01T09:30:30Z')).toEqual(['lead.update.after'])
+    expect(await found('occurred_at[gt]=2026-03-01T09:30:30Z')).toEqual(['lead.update.after'])
   })
 
   it('moves on behind what a filter passes over, so that a quiet reader is never too late', async () => {
@@ -199,7 +199,7 @@ describe('listEvents as pages', () => {
     for (let place = oldest - 1 + 10_000; place < last; place += 10_000) expected.push(place)
     expected.push(last)
     expect(expected.length).toBeGreaterThanOrEqual(3)
-    for (const query of ['name=contacts.person.create.after', 'entity_type=persons', 'created_at[gt]=2030-01-01']) {
+    for (const query of ['name=contacts.person.create.after', 'entity_type=persons', 'occurred_at[gt]=2030-01-01']) {
       const places: number[] = []
       const found: string[] = []
       for (let after = 0, hasMore = true; hasMore; ) {
@@ -209,7 +209,7 @@ describe('listEvents as pages', () => {
         ;({ next_after: after, has_more: hasMore } = meta)
       }
       expect(places).toEqual(expected)
-      expect(found).toEqual(query.startsWith('created_at') ? [] : ['contacts.person.create.after'])
+      expect(found).toEqual(query.startsWith('occurred_at') ? [] : ['contacts.person.create.after'])
     }
     // Deleted events cost the query nothing.
     await server.store.db
@@ -224,11 +224,11 @@ describe('listEvents as pages', () => {
     .each([
       'name=lead.*.after',
       'entity_type=leads',
-      'entity_type=leads,persons&created_at[gt]=2030-01-01',
+      'entity_type=leads,persons&occurred_at[gt]=2030-01-01',
       'entity_type=leads&entity_id=1',
       'actor_id=1,2&name=lead.create.after',
       'request_id=x',
-      'created_at[lt]=2030-01-01',
+      'occurred_at[lt]=2030-01-01',
     ])('finds the part by its ids, whatever is asked: %s', async (query) => {
     await given(server.admin).lead()
     const statements = await statementsOf(() => page(server.admin, `?${query}`))

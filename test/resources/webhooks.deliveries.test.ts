@@ -76,7 +76,7 @@ const lead = async (title = 'Chairs', changes: object = {}) => given(server.admi
 const rename = (id: number, title: string) => server.admin.put(`/leads/${id}`, { title })
 const sent = () => receiver.received.map(({ body }) => JSON.parse(body))
 const jobs = () => server.store.db.selectFrom('jobs').selectAll().where('kind', 'like', 'webhooks.deliver%').execute()
-const titles = () => sent().map(({ data }) => data.entity.title)
+const titles = () => sent().map(({ data }) => data.after.title)
 
 /** Returns the payload after verifying its signature at the time of sending. */
 function verified(secret: string, { body, headers }: Received): unknown {
@@ -114,7 +114,8 @@ describe('an event', () => {
       data: {
         entity_type: 'leads',
         entity_id: leadId,
-        entity: { id: leadId, title: 'Chairs', version: 1 },
+        before: null,
+        after: { id: leadId, title: 'Chairs', version: 1 },
         actor: { type: 'user', id: 1, name: 'Example Admin' },
       },
     })
@@ -165,7 +166,7 @@ describe('an event', () => {
     expect(await told(persons.id)).toContain('contacts.person.create.after')
     expect((await deliveries(persons.id)).every((each: any) => each.entity_type === 'persons')).toBe(true)
     expect(await told(changed.id)).toEqual(['lead.update.after'])
-    expect(sent().find(({ data }) => data.entity.title === 'Desks')?.data.changed).toEqual(
+    expect(sent().find(({ data }) => data.after.title === 'Desks')?.data.changed).toEqual(
       expect.arrayContaining(['lead_value', 'title']),
     )
     expect(await told(alias.id)).toEqual(['contacts.person.update.after'])
@@ -209,7 +210,11 @@ describe('an event', () => {
     await server.admin.put(`/emails/${body.data.id}`, { subject: 'Our offer', bcc: ['secret@example.com'] })
     await server.admin.delete(`/emails/${body.data.id}?type=delete`)
     await server.work()
-    const told = sent().map(({ type, data }) => [type, data.entity.cc, data.entity.bcc])
+    const told = sent().map(({ type, data }) => [
+      type,
+      (data.after ?? data.before).cc,
+      [data.before, data.after].flatMap((record) => record?.bcc ?? []),
+    ])
     expect(told.slice(0, 2)).toEqual([
       ['email.create.after', ['bo@example.com'], []],
       ['email.update.after', ['bo@example.com'], []],
@@ -249,7 +254,9 @@ describe('an event', () => {
     await server.admin.post(`/leads/${id}/tags`, { tag_id: tag.id })
     await server.admin.delete(`/leads/${id}`)
     await server.work()
-    expect(sent().map(({ type, data }) => [type, data.entity_id, data.entity.title ?? data.entity.tag.name])).toEqual([
+    expect(
+      sent().map(({ type, data }) => [type, data.entity_id, (data.after ?? data.before).title ?? data.after.tag.name]),
+    ).toEqual([
       ['leads.tag.create.after', id, tag.name],
       ['lead.delete.after', id, 'Chairs'],
     ])
@@ -711,7 +718,7 @@ describe('a webhook that a workflow triggers', () => {
     expect(await trigger(id, 1)).not.toBe(first)
     await server.work()
     expect(receiver.received.map((each) => verified(secret, each))).toMatchObject([
-      { type: 'lead.create.after', data: { entity_id: leadId, entity: { title: 'Won' } } },
+      { type: 'lead.create.after', data: { entity_id: leadId, after: { title: 'Won' } } },
       { type: 'lead.create.after', data: { entity_id: leadId } },
     ])
     const ids = receiver.received.map(({ headers }) => headers['webhook-id'])
@@ -802,7 +809,7 @@ describe('testWebhook', () => {
     ])
     expect(verified(secret, receiver.received[0] as Received)).toMatchObject({
       type: 'webhook.test',
-      data: { entity_type: 'webhooks', entity_id: id, entity: { id, name }, changed: [] },
+      data: { entity_type: 'webhooks', entity_id: id, before: null, after: { id, name }, changed: [] },
     })
     expect([await deliveries(id), server.events()]).toEqual([[], []])
     expect((await get(id)).last_status).toBeNull()

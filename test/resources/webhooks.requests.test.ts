@@ -25,9 +25,7 @@ const occasion: WebhookMessage = {
   id: 'msg_7_1',
   type: 'lead.update.after',
   timestamp: '2026-03-01T09:30:00.000Z',
-  entity: { id: 3, title: 'Chairs', version: 4 },
-  entityUrl: 'https://crm.example.com/leads/3',
-  facts: {
+  data: {
     id: 12,
     name: 'lead.update.after',
     entity_type: 'leads',
@@ -40,7 +38,9 @@ const occasion: WebhookMessage = {
     origin: 'api',
     changed: ['title'],
     restored: false,
-    created_at: '2026-03-01T09:30:00.000Z',
+    occurred_at: '2026-03-01T09:30:00.000Z',
+    before: { id: 3, title: 'Chair', version: 3 },
+    after: { id: 3, title: 'Chairs', version: 4 },
   },
   placeholders: new Map([
     ['leads.title', 'Ben & "Jerry"/ä?'],
@@ -69,34 +69,17 @@ describe('the request', () => {
       'https://example.com/hooks',
       { 'content-type': 'application/json' },
     ])
-    expect(JSON.parse(body)).toEqual({
-      id: 'msg_7_1',
-      type: 'lead.update.after',
-      timestamp: '2026-03-01T09:30:00.000Z',
-      data: {
-        entity_type: 'leads',
-        entity_id: 3,
-        entity: { id: 3, title: 'Chairs', version: 4 },
-        changed: ['title'],
-        actor: { type: 'user', id: 1, name: 'Ada' },
-        id: 12,
-        name: 'lead.update.after',
-        related_type: null,
-        related_id: null,
-        token_id: 5,
-        request_id: '2f6c',
-        origin: 'api',
-        restored: false,
-        created_at: '2026-03-01T09:30:00.000Z',
-      },
-    })
+    const { id, type, timestamp, data } = occasion
+    expect(JSON.parse(body)).toEqual({ id, type, timestamp, data })
   })
 
-  it('names the address of a record that would make it larger than 20 kB', () => {
-    const entity = (length: number) => ({ id: 3, description: 'ä'.repeat(length) })
-    expect(JSON.parse(request({}, { entity: entity(9000) }).body).data.entity.id).toBe(3)
-    const { body } = request({}, { entity: entity(10_000) })
-    expect(JSON.parse(body).data.entity).toBe('https://crm.example.com/leads/3')
+  it('cuts records down to their ids for which it would be larger than 1 MB', () => {
+    const record = (length: number) => ({ id: 3, description: 'ä'.repeat(length) })
+    const bodyOf = (length: number) =>
+      JSON.parse(request({}, { data: { ...occasion.data, before: null, after: record(length) } }).body)
+    expect(bodyOf(400_000).data.after).toEqual(record(400_000))
+    expect(bodyOf(600_000).data).toMatchObject({ before: null, after: { id: 3 }, changed: ['title'] })
+    expect(bodyOf(600_000).data.after).toEqual({ id: 3 })
   })
 
   it('has no body with get, only what stands in the address', () => {

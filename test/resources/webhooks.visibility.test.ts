@@ -45,7 +45,7 @@ async function hook(caller: Caller, changes: object = {}): Promise<number> {
 const get = async (id: number) => (await server.admin.get(`${path}/${id}`)).body.data
 const deliveries = async (id: number) => (await server.admin.get(`${path}/${id}/deliveries?sort=id`)).body.data
 const sent = () => receiver.received.map(({ body }) => JSON.parse(body))
-const titles = () => sent().map(({ data }) => data.entity.title)
+const titles = () => sent().map(({ data }) => (data.after ?? data.before).title)
 const warned = () => lines.filter((line) => line.includes('A webhook sends nothing'))
 
 describe('of records', () => {
@@ -59,7 +59,7 @@ describe('of records', () => {
     await server.admin.delete(`/leads/${other.id}`)
     await server.admin.delete(`/leads/${own.id}`)
     await server.work()
-    expect(sent().map(({ type, data }) => [type, data.entity.title])).toEqual([
+    expect(sent().map(({ type, data }) => [type, (data.after ?? data.before).title])).toEqual([
       ['lead.create.after', 'Own'],
       ['lead.delete.after', 'Own'],
     ])
@@ -135,8 +135,8 @@ describe('of records', () => {
     await given(user).lead({ title: 'Own', person_id: person.id })
     await server.work()
     const { body } = await user.get('/events?name=lead.create.after')
-    expect(sent().map(({ data }) => data.entity)).toEqual([body.data[0].after])
-    expect(sent()[0].data.entity).toMatchObject({ person: { name: 'Ada' } })
+    expect(sent().map(({ data }) => data.after)).toEqual([body.data[0].after])
+    expect(sent()[0].data.after).toMatchObject({ person: { name: 'Ada' } })
   })
 
   it('a workflow tells it no more than both users see', async () => {

@@ -56,14 +56,15 @@ const tagLink = (noun: string): ServedSchema => ({
 function bodyOf(contract: ServedDocument, noun: string, name: string): object | null {
   const schema = contract.webhooks[name]?.post.requestBody?.content?.['application/json']?.schema
   if (schema === undefined) return null
-  const { entity: record, entity_type: type } =
+  const { after: record, entity_type: type } =
     resolveServed(contract, schema).allOf?.find(({ properties }) => properties !== undefined)?.properties?.data
       ?.properties ?? {}
   const shown = record ?? (noun.endsWith('.tag') ? tagLink(noun) : undefined)
   if (shown === undefined) return null
-  const entity = exampleOf(shown, contract.components) as { id?: number }
+  const example = exampleOf(shown, contract.components) as { id?: number }
+  const [before, after] = name.endsWith('.delete.after') ? [example, null] : [null, example]
   const { data, ...message } = messageExample(contract)
-  const facts = { name, entity_type: type?.const, entity_id: entity.id ?? 7, changed: [], entity }
+  const facts = { name, entity_type: type?.const, entity_id: example.id ?? 7, changed: [], before, after }
   return { ...message, type: name, data: { ...data, ...facts } }
 }
 

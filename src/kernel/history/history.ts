@@ -67,7 +67,7 @@ export async function historyPage(
       token: row.token_id === null ? null : { id: row.token_id, name: row.token_name },
       origin: row.origin,
       restored: row.restored === 1,
-      created_at: row.created_at,
+      occurred_at: row.created_at,
       changes: changesOf(read(ctx, entity, row), labels),
     })),
     links,

@@ -26,5 +26,5 @@ export const factsOf = (
   origin: row.origin,
   changed,
   restored,
-  created_at: row.created_at,
+  occurred_at: row.created_at,
 })

@@ -67,7 +67,7 @@ export const eventFilters = (ctx: Context, query: Query<'listEvents'>): Conditio
       entity_id: value('events.entity_id'),
       actor_id: value('events.actor_id'),
       request_id: value('events.request_id'),
-      created_at: time('events.created_at'),
+      occurred_at: time('events.created_at'),
     },
     [],
   )

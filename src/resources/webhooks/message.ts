@@ -1,7 +1,6 @@
-// Turns a stored event into the message that a webhook sends. The message has the
-// record as the event stores it, so every attempt sends the same data. Placeholders for the person
-// and organization of a record show current values.
-import { pathTo } from '../../contract/paths.ts'
+// Turns a stored event into the message that a webhook sends. The message has the record before and
+// after the change as the event stores it, so every attempt sends the same data. Placeholders for
+// the person and organization of a record show current values.
 import { parseEvent, type StoredEvent } from '../../jobs/event-consumers.ts'
 import type { Context } from '../../kernel/context.ts'
 import { asSeen } from '../../kernel/history/field-changes.ts'
@@ -39,25 +38,17 @@ export async function messageOf(
   event: StoredEvent,
   template: RequestTemplate,
 ): Promise<WebhookMessage> {
-  const [ctx] = viewers
   const omitted = forUsers[event.entity_type] ?? []
-  const whole = without(omitted, event.after ?? event.before)
-  const entity = viewers.reduce((seen, viewer) => asVisible(viewer, event.entity_type, seen), whole)
+  const seen = (whole: Snapshot | null): Snapshot | null =>
+    viewers.reduce((shown, viewer) => asVisible(viewer, event.entity_type, shown), without(omitted, whole))
+  const [before, after] = [seen(event.before), seen(event.after)]
   const changed = event.changed.filter((key) => !omitted.includes(key))
-  const facts = factsOf(event, { changed, restored: event.restored })
   return {
     id,
     type: event.name,
     timestamp: event.created_at,
-    entity,
-    entityUrl: urlOf(ctx, event),
-    facts: {
-      ...facts,
-      // The event feed has null for an unknown name. Webhooks send an empty text instead, because
-      // receivers rely on a string.
-      actor: { ...facts.actor, name: facts.actor.name ?? '' },
-    },
-    placeholders: hasPlaceholders(template) ? await factsFor(viewers, event, entity) : new Map(),
+    data: { ...factsOf(event, { changed, restored: event.restored }), before, after },
+    placeholders: hasPlaceholders(template) ? await factsFor(viewers, event, after ?? before) : new Map(),
   }
 }
 
@@ -91,9 +82,7 @@ export async function testMessage(
     id,
     type: 'webhook.test',
     timestamp: ctx.time.toISOString(),
-    entity: { id: webhook.id, name: webhook.name },
-    entityUrl: urlOf(ctx, { entity_type: 'webhooks', entity_id: webhook.id }),
-    facts: {
+    data: {
       id: null,
       name: 'webhook.test',
       entity_type: 'webhooks',
@@ -108,7 +97,9 @@ export async function testMessage(
       origin: ctx.origin,
       changed: [],
       restored: false,
-      created_at: ctx.time.toISOString(),
+      occurred_at: ctx.time.toISOString(),
+      before: null,
+      after: { id: webhook.id, name: webhook.name },
     },
     placeholders: aboutApp(ctx),
   }
@@ -116,14 +107,6 @@ export async function testMessage(
 
 const hasPlaceholders = (template: RequestTemplate): boolean =>
   JSON.stringify([template.end_point, template.query_params, template.headers, template.payload]).includes('{%')
-
-function urlOf(
-  { baseUrl: base, services }: Context,
-  { entity_type, entity_id }: Pick<StoredEvent, 'entity_type' | 'entity_id'>,
-) {
-  const shows = services.resources.get(entity_type)?.getOperation
-  return shows && entity_id !== null ? `${base}${pathTo(shows, entity_id)}` : null
-}
 
 const isSubject = (entity: string): entity is TemplateSubject => Object.hasOwn(subjects, entity)
 

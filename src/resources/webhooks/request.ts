@@ -43,11 +43,8 @@ export interface WebhookMessage {
   id: string
   type: string
   timestamp: string
-  entity: Snapshot | null
-  /** The API URL of the record; null when the record has none. */
-  entityUrl: string | null
-  /** The keys that the message shares with the event feed. A test has no event and so no id. */
-  facts: Omit<SharedFacts, 'id'> & { id: number | null }
+  /** The event with the keys of the event feed. A test has no event and so no id. */
+  data: Omit<SharedFacts, 'id'> & { id: number | null; before: Snapshot | null; after: Snapshot | null }
   placeholders: Placeholders
 }
 
@@ -63,11 +60,6 @@ export interface WebhookRequest {
   hidden: readonly string[]
 }
 
-/**
- * The maximum size of the default body in bytes. A larger body contains the URL of the record
- * instead of the record.
- */
-const maxEventBodyBytes = 20_000
 const maxLength = { url: 16_384, header: 8192, body: 1_000_000 }
 
 const placeholder = /(\{%[^%]*%\})/
@@ -157,15 +149,14 @@ function bodyOf(template: RequestTemplate, message: WebhookMessage): { body: str
 }
 
 /**
- * Returns the default body, which is the event as JSON (schema EventMessage). The five oldest keys
- * of `data` stay first, because receivers may show the keys in this order.
+ * Returns the default body, which is the event as JSON (schema EventMessage). A record for which
+ * the body would be too large is cut down to its id.
  */
-function eventText({ id, type, timestamp, entity, entityUrl, facts }: WebhookMessage): string {
-  const { entity_type, entity_id, changed, actor, ...others } = facts
-  const text = (entity: Schema<'EventMessage'>['data']['entity']): string =>
-    JSON.stringify({ id, type, timestamp, data: { entity_type, entity_id, entity, changed, actor, ...others } })
-  const whole = text(entity)
-  return Buffer.byteLength(whole) > maxEventBodyBytes ? text(entityUrl) : whole
+function eventText({ id, type, timestamp, data }: WebhookMessage): string {
+  const text = JSON.stringify({ id, type, timestamp, data })
+  if (Buffer.byteLength(text) <= maxLength.body) return text
+  const [before, after] = [data.before, data.after].map((record) => record && { id: record.id })
+  return JSON.stringify({ id, type, timestamp, data: { ...data, before, after } })
 }
 
 function filled(template: string, { placeholders }: WebhookMessage, into: 'text' | 'json', max: number): string {

@@ -40,7 +40,7 @@ describe('listLeadHistory', () => {
       token: { id: expect.any(Number), name: 'test' },
       origin: 'api',
       restored: false,
-      created_at: '2026-03-01T09:30:01.000Z',
+      occurred_at: '2026-03-01T09:30:01.000Z',
       changes: [
         { key: 'title', label: 'Title', old: 'Deal', new: 'Big deal' },
         {
@@ -57,7 +57,7 @@ describe('listLeadHistory', () => {
         },
       ],
     })
-    expect(create).toMatchObject({ name: 'lead.create.after', created_at: '2026-03-01T09:30:00.000Z' })
+    expect(create).toMatchObject({ name: 'lead.create.after', occurred_at: '2026-03-01T09:30:00.000Z' })
     expect(create?.changes).toContainEqual({ key: 'lead_value', label: 'Lead Value', old: null, new: 10 })
   })
 
