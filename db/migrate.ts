@@ -81,6 +81,7 @@ export const migrations: readonly Migration[] = [
   step('0056_archives_without_events', () => import('./migrations/0056_archives_without_events.ts')),
   step('0057_campaign_changer', () => import('./migrations/0057_campaign_changer.ts')),
   step('0058_sign_in_devices', () => import('./migrations/0058_sign_in_devices.ts')),
+  step('0062_import_rules', () => import('./migrations/0062_import_rules.ts')),
 ]
 
 /**

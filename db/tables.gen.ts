@@ -305,6 +305,12 @@ export interface ImportsTable {
   mapping: string | null
   omit_invalid_cells: Generated<number>
   omitted_cells_count: Generated<number>
+  constants: string | null
+  header_row: number | null
+  sheet: string | null
+  unknown_references: Generated<string>
+  changes: Generated<string>
+  warnings: Generated<string>
 }
 
 export interface InstallationTable {

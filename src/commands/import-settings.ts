@@ -3,7 +3,7 @@
 import { once } from 'node:events'
 import { createInterface } from 'node:readline/promises'
 import type { Schema } from '../contract/types.ts'
-import type { Mapping } from '../resources/data-transfer/columns.ts'
+import { type Mapping, mappedFields } from '../resources/data-transfer/columns.ts'
 import { CommandError } from './command-error.ts'
 
 type Analysis = Schema<'ImportAnalysis'>
@@ -38,8 +38,11 @@ function readPair(text: string): [header: string, field: string | null] {
 }
 
 /** Maps the column to the field, and removes the field from any other column. */
-function withPair(mapping: Mapping, [header, field]: readonly [string, string | null]): Mapping {
-  const others = Object.entries(mapping).map(([other, its]) => [other, its === field ? null : its] as const)
+function withPair(mapping: Mapping, [header, field]: readonly [string, Mapping[string]]): Mapping {
+  const others = Object.entries(mapping).map(([other, its]): [string, Mapping[string]] => [
+    other,
+    its === field ? null : its,
+  ])
   return { ...Object.fromEntries(others), [header]: field }
 }
 
@@ -50,8 +53,9 @@ function suggestedSettings({ settings }: Analysis, given: Partial<Settings>): Se
 }
 
 /** Returns whether the settings need a confirmation of the user. */
-const isSpecial = ({ date_format, decimal_separator, mapping }: Settings): boolean =>
+const isSpecial = ({ date_format, decimal_separator, header_row, mapping }: Settings): boolean =>
   date_format !== null ||
+  header_row !== null ||
   decimal_separator !== null ||
   Object.entries(mapping).some(([header, field]) => header !== field)
 
@@ -100,17 +104,18 @@ const separatorNames: Readonly<Record<string, string>> = { '\t': 'tabs' }
 const dateNames = { dmy: 'day, month, year', mdy: 'month, day, year', ymd: 'year, month, day' } as const
 
 /** Returns lines that describe the settings, the columns and the warnings of a file. */
-export function describeSettings({ format, columns, warnings }: Analysis, settings: Settings): string[] {
+export function describeSettings({ format, layout, columns, warnings }: Analysis, settings: Settings): string[] {
   const { field_separator: separator, encoding, date_format: dates, decimal_separator: decimal, mapping } = settings
   const facts = [
+    ...(layout === null ? [] : [layout]),
     ...(format === 'csv' ? [`separated by ${separatorNames[separator] ?? separator}`, `encoding ${encoding}`] : []),
     ...(dates === null ? [] : [`dates as ${dateNames[dates]}`]),
     ...(decimal === null ? [] : [`decimals after ${decimal}`]),
   ]
   const width = Math.min(30, Math.max(...columns.map(({ header }) => header.length), 0))
   const lines = columns.map(({ header, samples }) => {
-    const field = Object.hasOwn(mapping, header) ? mapping[header] : header
-    return `  ${header.padEnd(width)}  ${(field ?? '(left out)').padEnd(24)}  ${samples.slice(0, 2).join(', ')}`.trimEnd()
+    const fields = Object.hasOwn(mapping, header) ? mappedFields(mapping[header] ?? null) : [header]
+    return `  ${header.padEnd(width)}  ${(fields.join(' + ') || '(left out)').padEnd(24)}  ${samples.slice(0, 2).join(', ')}`.trimEnd()
   })
   return [facts.join(', '), ...lines, ...warnings.map((warning) => `Note: ${warning}`)].filter((line) => line !== '')
 }

@@ -91,7 +91,7 @@ describe('omit_invalid_cells', () => {
   const table = csvOf([
     ['name', 'area', 'since', 'user_id', 'address.country'],
     ['Acme', 'a', 'soon', 99, 'DE'],
-    ['Beta', 'b', '2016-03-01', '', 'Germany'],
+    ['Beta', 'b', '2016-03-01', '', 'Atlantis'],
     ['Gamma', 'c', '2017-03-01', '', 'FR'],
     ['Delta', '', 'late', '', ''],
     ['x'.repeat(101), 'e', 'never', '', ''],

@@ -368,7 +368,7 @@ describe('a cell', () => {
       csvOf([
         ['name', 'address.country', 'since', 'turnover', 'size', 'user_id', 'lines'],
         ['Good', '', '', '', '', '', ''],
-        ['Bad', 'Germany', 'soon', '1.23456', 'huge', 'me', '[1'],
+        ['Bad', 'Atlantis', 'soon', '1.23456', 'huge', 'me', '[1'],
       ]),
     )
     // The invalid option has two errors.

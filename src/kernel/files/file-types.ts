@@ -5,6 +5,7 @@ import { extname } from 'node:path'
 /** The media types of text files by extension. Text with any other extension is `text/plain`. */
 const texts: Readonly<Record<string, string>> = {
   '.csv': 'text/csv',
+  '.vcf': 'text/vcard',
   '.json': 'application/json',
   '.md': 'text/markdown',
   '.svg': 'image/svg+xml',
@@ -14,7 +15,7 @@ const texts: Readonly<Record<string, string>> = {
 }
 
 /** The extensions of tables, which may be in another encoding than UTF-8. */
-const tables: ReadonlySet<string> = new Set(['.csv', '.tsv', '.txt'])
+const tables: ReadonlySet<string> = new Set(['.csv', '.tsv', '.txt', '.vcf'])
 
 /** The media types that browsers display without running code. */
 const shown = /^(image\/(jpeg|png|apng|gif|webp|avif|bmp)|application\/pdf)$/

@@ -33,13 +33,20 @@ export const nameColumn = <Reference extends string>(
 export const listColumn = <Reply>(
   name: string,
   texts: (reply: Reply) => readonly (string | number)[],
+  /** What imports split an entry at, beside `|`. */
+  separators?: RegExp,
 ): CsvColumn<Reply> => ({
   name,
-  cell: (reply) => list(texts(reply)),
+  cell: (reply) => list(texts(reply), separators),
 })
 
-const list = (entries: readonly (string | number)[]): string =>
-  entries.some((entry) => /^\s*\[|\|/.test(String(entry))) ? JSON.stringify(entries) : entries.join('|')
+const list = (entries: readonly (string | number)[], separators = /\|/): string =>
+  entries.some((entry) => /^\s*\[|\|/.test(String(entry)) || separators.test(String(entry)))
+    ? JSON.stringify(entries)
+    : entries.join('|')
+
+/** What imports split names of tags and options, addresses and numbers at. */
+export const nameSeparators = /[,;\r\n]|\s\/\s|:::/
 
 interface Point {
   value: string
@@ -53,7 +60,9 @@ interface Point {
 export const points = (list: readonly Point[]): string =>
   list.some(
     ({ value, label }) =>
-      /\||^\s*\[/.test(`${value}${label}`) || label.includes(']') || /:/.test(value.slice(value.lastIndexOf(']') + 1)),
+      /\||^\s*\[|[,;\r\n]|\s\/\s|:::/.test(`${value}${label}`) ||
+      label.includes(']') ||
+      /:/.test(value.slice(value.lastIndexOf(']') + 1)),
   )
     ? JSON.stringify(list)
     : list.map(({ value, label }) => `${value}:${label}`).join('|')

@@ -17,10 +17,11 @@ export const requireAbility = (ctx: Context, row: ImportRow): void =>
 /**
  * The columns that create related records, each with the operation whose ability the token needs.
  */
-const creates = { tags: 'createTag', organization_name: 'createOrganization' } as const satisfies Record<
-  string,
-  OperationId
->
+const creates = {
+  tags: 'createTag',
+  organization_name: 'createOrganization',
+  person: 'createPerson',
+} as const satisfies Record<string, OperationId>
 
 /**
  * Throws 403 when a column of the file may create related records and the token may not create
@@ -33,19 +34,23 @@ export async function requireCreations(ctx: Context, id: number): Promise<void> 
   const row = await findImport(system, id)
   // A deletion uses only the key column, so it creates no related records.
   if (planOf(row).action === 'delete') return
-  const fields = await fieldsOf(system, row)
-  for (const [field, operation] of beyond) if (fields.has(field)) assertCanCall(ctx, abilityOf(operation))
+  const fields = await columnFieldsOf(system, row)
+  const { type, unknown } = planOf(row)
+  // A lead creates persons and organizations only with this setting.
+  const isCreated = (field: string): boolean => field === 'tags' || type !== 'leads' || unknown === 'create'
+  for (const [field, operation] of beyond)
+    if (fields.has(field) && isCreated(field)) assertCanCall(ctx, abilityOf(operation))
 }
 
 /**
  * Returns the fields of the file's columns. Returns none for an unreadable file, because validation
  * reports that error.
  */
-async function fieldsOf(ctx: Context, row: ImportRow): Promise<ReadonlySet<string>> {
+async function columnFieldsOf(ctx: Context, row: ImportRow): Promise<ReadonlySet<string>> {
   try {
     for await (const { cells } of await openTable(ctx, row)) {
       const { columns } = await readHeader(ctx, planOf(row), cells)
-      return new Set(columns.flatMap((column) => column?.name ?? []))
+      return new Set(columns.map(({ name }) => name))
     }
   } catch (error) {
     if (!(error instanceof UnreadableFile)) throw error

@@ -6,10 +6,19 @@ import { LRUCache } from 'lru-cache'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import type { Source } from '../../kernel/files/download.ts'
+import { bookkeeping } from '../../kernel/resource/csv-cells.ts'
 import { readFormattedDate } from './cell-formats.ts'
 import type { CellReader } from './cell-readers.ts'
 import { readDate, readDecimal, readMoment } from './cell-readers.ts'
-import { ignoredColumns, importColumns, type Mapping, missingColumns } from './columns.ts'
+import {
+  type ImportColumn,
+  type ImportType,
+  ignoredColumns,
+  importColumns,
+  type Mapping,
+  mappedFields,
+  missingColumns,
+} from './columns.ts'
 import {
   type ColumnValues,
   type Detected,
@@ -18,7 +27,10 @@ import {
   detectDecimalSeparator,
 } from './detect-formats.ts'
 import { detectEncoding, type Encoding } from './encodings.ts'
-import { isWorkbook, readRows } from './read-rows.ts'
+import type { Layout } from './layouts/layout.ts'
+import { mappedByLayout, recognizeLayout } from './layouts/recognize.ts'
+import { addLeftOut, createNotices, warningsOf } from './notices.ts'
+import { cardType, createFindings, type Findings, isWorkbook, readRows, type SheetRow } from './read-rows.ts'
 import { type ImportRow, openFile, planOf } from './run.ts'
 import { type Suggestion, suggestFields } from './suggest-fields.ts'
 import { UnreadableFile } from './unreadable-file.ts'
@@ -33,11 +45,29 @@ const maxLength = 1024 * 1024
 const maxSamples = 5
 const maxSampleLength = 100
 
-interface FileSample {
+interface FileSample extends Table {
   encoding: Encoding
   separator: Separator
-  rows: readonly (readonly string[])[]
   warnings: readonly string[]
+}
+
+interface Table {
+  /** The header, then the first rows. */
+  rows: readonly (readonly string[])[]
+  /** The number of the row with the headers. Null is the first row. */
+  headerRow: number | null
+  findings: Findings
+  /** Whether the file has more rows. */
+  isCut: boolean
+}
+
+/** What the import says about the file, as far as it decides how the file is read. */
+interface Given {
+  contentType: string
+  encoding: Encoding
+  separator: Separator
+  headerRow: number | null
+  sheet: string | null
 }
 
 /**
@@ -53,11 +83,17 @@ const samples = new LRUCache<string, Promise<FileSample>>({ max: 8 })
 export async function analyzeFile(ctx: Context, row: ImportRow): Promise<Analysis> {
   const { file, source, contentType } = await openFile(ctx, row)
   const isBook = isWorkbook(contentType)
-  const given = { contentType, encoding: row.encoding as Encoding, separator: row.field_separator as Separator }
+  const given: Given = {
+    contentType,
+    encoding: row.encoding as Encoding,
+    separator: row.field_separator as Separator,
+    headerRow: row.header_row,
+    sheet: row.sheet,
+  }
   const key = JSON.stringify([file.sha256, given])
   const sample = samples.get(key) ?? sampleOfFile(source, given)
   samples.set(key, sample)
-  const { encoding, separator, rows, ...read } = await sample.catch((cause: unknown) => {
+  const { encoding, separator, rows, headerRow, findings, isCut, ...read } = await sample.catch((cause: unknown) => {
     samples.delete(key)
     throw cause
   })
@@ -71,79 +107,176 @@ export async function analyzeFile(ctx: Context, row: ImportRow): Promise<Analysi
   )
   const plan = planOf(row)
   const fields = await importColumns(ctx, plan.type)
-  const suggested = suggestFields(plan.type, fields, columns)
+  const ignored = await ignoredColumns(ctx, plan.type)
+  const headers = columns.map((column) => column.header)
+  const isOwn = contentType === cardType || bookkeeping.every(({ name }) => headers.includes(name))
+  const known = isOwn ? undefined : recognizeLayout(plan.type, headers)
+  const layout = known?.type === plan.type ? known : undefined
+  if (known && !layout) warnings.push(`The file looks like ${known.name}, which has records of the type ${known.type}.`)
+  const suggested = suggestionsOf(plan.type, fields, columns, layout)
   const readBy = (...readers: CellReader[]): ColumnValues[] =>
-    columns.filter((_, index) => readers.includes(fields.get(suggested[index]?.field ?? '')?.read as CellReader))
+    columns.filter((_, index) =>
+      mappedFields(suggested[index]?.mapped ?? null).some((field) =>
+        readers.includes(fields.get(field)?.read as CellReader),
+      ),
+    )
   const dates = detectDateFormat(readBy(readDate, readMoment))
   const decimals = isBook ? null : detectDecimalSeparator(readBy(readDecimal))
-  const mapping = mappingOf(columns, suggested, await ignoredColumns(ctx, plan.type), warnings)
-  const missing = missingColumns(plan, Object.values(mapping))
+  const mapping = mappingOf(columns, suggested, ignored, warnings)
+  const mapped = new Set(Object.values(mapping).flatMap(mappedFields))
+  const missing = missingColumns(plan, [...mapped])
   if (header.length > 0 && missing) warnings.push(`No column is recognized as ${missing.join(' or ')}.`)
-  warnings.push(...formatWarnings(dates, decimals))
+  warnings.push(...formatWarnings(dates, decimals), ...leftOutWarnings(mapping, headers, body, findings, isCut))
   return {
     format: isBook ? 'xlsx' : 'csv',
+    layout: contentType === cardType ? 'vcard' : (layout?.name ?? null),
+    sheets: [...findings.sheets],
     settings: {
       field_separator: separator,
       encoding,
       date_format: dates.format,
       decimal_separator: decimals?.format ?? null,
       mapping,
+      constants: layout?.constants ? { ...layout.constants } : null,
+      header_row: headerRow,
+      sheet: row.sheet,
+      unknown_references: treatmentOf(mapped, fields),
     },
     columns: columns.map(({ header, values }, index) => ({
       header,
       samples: samplesOf(values),
-      ...(suggested[index] as Suggestion),
+      field: mappedFields(suggested[index]?.mapped ?? null)[0] ?? null,
+      confidence: suggested[index]?.confidence ?? 'none',
     })),
     warnings,
   }
 }
 
-async function sampleOfFile(
-  source: Source,
-  { contentType, separator, ...given }: { contentType: string; encoding: Encoding; separator: Separator },
-): Promise<FileSample> {
-  const encoding = isWorkbook(contentType) ? given.encoding : await detectEncoding(source)
+/** Returns the suggestions of the layout, and for its unknown headers those that are exact. */
+function suggestionsOf(
+  type: ImportType,
+  fields: ReadonlyMap<string, ImportColumn>,
+  columns: readonly ColumnValues[],
+  layout: Layout | undefined,
+): Suggestion[] {
+  const general = suggestFields(type, fields, columns)
+  if (!layout) return general
+  const headers = columns.map(({ header }) => header)
+  const rules = headers.map((header) => mappedByLayout(layout, header, headers, fields))
+  const used = new Set(rules.flatMap((rule) => mappedFields(rule ?? null)))
+  return general.map((suggestion, index) => {
+    const rule = rules[index]
+    // A custom attribute that has the name of the column is meant for it.
+    const [own] = mappedFields(suggestion.mapped)
+    const isCustom = suggestion.confidence === 'exact' && fields.get(own ?? '')?.path[0] === 'custom_attributes'
+    if (isCustom) return suggestion
+    if (rule !== undefined) return { mapped: rule, confidence: rule === null ? 'none' : 'likely' }
+    const isFree =
+      suggestion.confidence === 'exact' && !mappedFields(suggestion.mapped).some((field) => used.has(field))
+    return isFree ? suggestion : { mapped: null, confidence: 'none' }
+  })
+}
+
+/** Suggests to import rows without names that no record has, and to create the persons of leads. */
+function treatmentOf(
+  mapped: ReadonlySet<string>,
+  fields: ReadonlyMap<string, ImportColumn>,
+): Schema<'ImportUnknownReferences'> {
+  if (mapped.has('person')) return 'create'
+  return [...mapped].some((field) => fields.get(field)?.isReference) ? 'omit' : 'refuse'
+}
+
+/** Returns sentences for the filled columns without a field, as far as the sample shows them. */
+function leftOutWarnings(
+  mapping: Mapping,
+  headers: readonly string[],
+  body: readonly (readonly string[])[],
+  findings: Findings,
+  isCut: boolean,
+): string[] {
+  const labels = new Set(
+    Object.values(mapping).flatMap((mapped) => (typeof mapped === 'object' && mapped?.label_column) || []),
+  )
+  const places = headers.flatMap((header, index) => (mapping[header] === null && !labels.has(header) ? index : []))
+  const notices = createNotices()
+  for (const cells of body) addLeftOut(notices, headers, places, cells)
+  const found = warningsOf(notices, isCut ? { ...findings, footers: 0 } : findings)
+  return isCut && found.length > 0 ? [...found, `These numbers are of the first ${body.length} rows.`] : found
+}
+
+async function sampleOfFile(source: Source, given: Given): Promise<FileSample> {
+  const detected = isWorkbook(given.contentType)
+    ? { encoding: given.encoding, isUncertain: false }
+    : await detectEncoding(source)
+  const { encoding, isUncertain } = detected
+  const warnings =
+    isUncertain && encoding !== 'mixed'
+      ? [`The encoding ${encoding} is a guess; look at the samples, and set encoding if they are wrong.`]
+      : []
   try {
-    return { encoding, warnings: [], ...(await readSample(source, { contentType, encoding }, separator)) }
+    return { encoding, warnings, ...(await readSample(source, { ...given, encoding })) }
   } catch (error) {
     if (!(error instanceof UnreadableFile)) throw error
-    return { encoding, separator, rows: [], warnings: [error.message] }
+    const { separator, headerRow } = given
+    return {
+      encoding,
+      separator,
+      rows: [],
+      headerRow,
+      findings: createFindings(),
+      isCut: false,
+      warnings: [error.message],
+    }
   }
 }
 
 /**
- * Tries each separator and returns the first rows as read with the best one (`scoreOf`). `usual` is
- * tried first and also wins when no separator scores higher.
+ * Tries each separator and returns the first rows as read with the best one (`scoreOf`). The usual
+ * separator is tried first and also wins when no separator scores higher.
  */
-async function readSample(
-  source: Source,
-  about: { contentType: string; encoding: string },
-  usual: Separator,
-): Promise<{ separator: Separator; rows: readonly (readonly string[])[] }> {
-  let best = { separator: usual, rows: await firstRows(source, { ...about, separator: usual }), score: 0 }
-  if (isWorkbook(about.contentType)) return best
+async function readSample(source: Source, given: Given): Promise<Table & { separator: Separator }> {
+  let best = { separator: given.separator, ...(await firstRows(source, given)), score: 0 }
+  if (isWorkbook(given.contentType) || given.contentType === cardType) return best
   best.score = scoreOf(best.rows)
   for (const separator of separators) {
-    if (separator === usual) continue
-    const rows = await firstRows(source, { ...about, separator }).catch(() => [])
-    const score = scoreOf(rows)
-    if (score > best.score) best = { separator, rows, score }
+    if (separator === given.separator) continue
+    const table = await firstRows(source, { ...given, separator }).catch(() => null)
+    const score = table ? scoreOf(table.rows) : 0
+    if (table && score > best.score) best = { separator, ...table, score }
   }
   return best
 }
 
-async function firstRows(
-  source: Source,
-  about: { contentType: string; encoding: string; separator: string },
-): Promise<readonly (readonly string[])[]> {
-  const rows: (readonly string[])[] = []
+async function firstRows(source: Source, given: Given): Promise<Table> {
+  const findings = createFindings()
+  const rows: SheetRow[] = []
   let length = 0
-  for await (const { cells } of readRows(source, about)) {
-    rows.push(cells)
-    length += cells.reduce((sum, cell) => sum + cell.length, 0)
-    if (rows.length > maxRows || length > maxLength) break
+  let isCut = false
+  for await (const row of readRows(source, { ...given, findings })) {
+    rows.push(row)
+    length += row.cells.reduce((sum, cell) => sum + cell.length, 0)
+    isCut = rows.length > maxRows || length > maxLength
+    if (isCut) break
   }
-  return rows
+  const from = given.headerRow === null ? headerPlace(rows.map(({ cells }) => cells)) : 0
+  const headerRow = from === 0 ? given.headerRow : (rows[from]?.row ?? null)
+  return { rows: rows.slice(from).map(({ cells }) => cells), headerRow, findings, isCut }
+}
+
+const maxTitles = 20
+const filledIn = (cells: readonly string[]): number => cells.filter((cell) => cell.trim() !== '').length
+
+/**
+ * Returns the index of the header. Titles above a table fill fewer cells than half of those that
+ * the rows of the table fill.
+ */
+function headerPlace(rows: readonly (readonly string[])[]): number {
+  const widest = Math.max(0, ...rows.slice(0, maxTitles * 2).map(filledIn))
+  if (widest < 2 || filledIn(rows[0] ?? []) * 2 > widest) return 0
+  const place = rows.slice(0, maxTitles).findIndex((cells) => filledIn(cells) >= 2 && filledIn(cells) * 2 > widest)
+  const header = rows[place] ?? []
+  // A header consists of words.
+  return place > 0 && header.every((cell) => !/^[\s\d.,:/-]+$/.test(cell)) ? place : 0
 }
 
 /**
@@ -166,11 +299,11 @@ function mappingOf(
   ignored: ReadonlySet<string>,
   warnings: string[],
 ): Mapping {
-  const fields = new Map<string, string | null>()
+  const fields = new Map<string, Mapping[string]>()
   for (const [index, { header }] of columns.entries()) {
     if (fields.has(header) && header !== '')
       warnings.push(`The header ${header} occurs more than once; its columns are left out.`)
-    fields.set(header, fields.has(header) || header === '' ? null : (suggested[index]?.field ?? null))
+    fields.set(header, fields.has(header) || header === '' ? null : (suggested[index]?.mapped ?? null))
   }
   // Columns that only exports have are ignored anyway, so they are not in the mapping.
   return Object.fromEntries([...fields].filter(([header, field]) => field !== null || !ignored.has(header)))
@@ -184,7 +317,10 @@ function formatWarnings(dates: DetectedDates, decimals: Detected<string> | null)
     found.push(`The dates in ${dates.open} do not tell ${order}; set date_format.`)
   }
   if (short) {
-    const shown = format === null ? '' : ` ${short.value} is read as ${readFormattedDate(short.value, format)}.`
+    const shown =
+      format === null
+        ? ''
+        : ` ${short.value} is read as ${readFormattedDate(short.value, { date: format, locale: 'en' })}.`
     found.push(
       `The dates in ${short.header} have years of two digits: 69 to 99 are read as 1969 to 1999, and 00 to 68 as ` +
         `2000 to 2068.${shown}`,

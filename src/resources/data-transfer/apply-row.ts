@@ -2,21 +2,26 @@
 // and with the same events as an API call by the import's user. The caller rolls back a refused
 // row.
 import { bodyReader } from '../../contract/input/body-reader.ts'
+import type { Schema } from '../../contract/types.ts'
 import { assertCanCall, type Context } from '../../kernel/context.ts'
 import type { Resource } from '../../kernel/resource/define-resource.ts'
 import { yieldIfDue } from '../../kernel/runtime/cooperative.ts'
 import { fold } from '../../kernel/values/format.ts'
 import { findOrCreateTag } from '../tags/resource.ts'
-import type { ImportAction, ImportType, Mapping } from './columns.ts'
-import { addressKey, type Lookups } from './lookups.ts'
+import type { Constants, ImportAction, ImportType, Mapping } from './columns.ts'
+import type { Lookups } from './lookups.ts'
 import { findRecord, laterMatchKeys, matchKeysOf } from './match-records.ts'
 import { mergeContactPoints } from './merge-contact-points.ts'
+import { findReferences, type RelatedIds, rememberPerson, withoutOpenClosing } from './references.ts'
 import { bodyOf, operationOf, type RowDraft, RowRefused, rowRefused, validBodyOf } from './row-drafts.ts'
 
 export interface ImportPlan {
   type: ImportType
   action: ImportAction
   mapping: Mapping | null
+  constants: Constants | null
+  /** What happens to a name that no record has. */
+  unknown: Schema<'ImportUnknownReferences'>
   /** Whether a row with invalid optional cells is imported without these cells. */
   omitsCells: boolean
   /**
@@ -84,11 +89,16 @@ export async function applyRow(
   // The row is validated first, because `findRelated` may create tags and an invalid row must
   // create nothing.
   const own = read ?? bodyOf(ctx, draft, operation)
-  const found = await findRelated(ctx, draft, known)
+  const found = await findRelated(ctx, plan, draft, known)
   const isAlone = Object.keys(found).length === 0
-  const body = isAlone ? own : { ...own, ...validateRelated(ctx, plan, draft, found, known) }
+  const all = isAlone ? own : { ...own, ...validateRelated(ctx, plan, draft, found, known) }
+  const body = type === 'leads' ? withoutOpenClosing(all, draft, known) : all
   await yieldIfDue()
-  if (id === null) return { did: 'created', id: await resource.add(ctx, body) }
+  if (id === null) {
+    const made = await resource.add(ctx, body)
+    if (found.person) await rememberPerson(ctx, made, found.person, known)
+    return { did: 'created', id: made }
+  }
   await resource.update(
     ctx,
     id,
@@ -97,8 +107,7 @@ export async function applyRow(
   return { did: 'updated', id }
 }
 
-interface RelatedIds {
-  person_id?: number | null
+interface Related extends RelatedIds {
   tag_ids?: number[]
 }
 
@@ -110,38 +119,25 @@ function validateRelated(
   ctx: Context,
   { type }: ImportPlan,
   draft: RowDraft,
-  found: RelatedIds,
+  found: Related,
   { valid }: Lookups,
 ): object {
   const shape = `${found.person_id === null} ${found.tag_ids?.length}`
-  if (valid.has(shape)) return found
+  if (!found.person && valid.has(shape)) return found
   const body = bodyOf(ctx, { ...draft, body: { ...found } }, operationOf(type, 'update'))
-  valid.add(shape)
+  if (!found.person) valid.add(shape)
   return body
 }
 
-/** Returns the ids of the person and the tags that the row names. Creates missing tags. */
-async function findRelated(ctx: Context, draft: RowDraft, known: Lookups): Promise<RelatedIds> {
-  const found: RelatedIds = {}
-  if (draft.personEmail !== undefined) found.person_id = personOf(draft, draft.personEmail, known)
+/** Returns the records that the row names. Creates missing tags. */
+async function findRelated(ctx: Context, plan: ImportPlan, draft: RowDraft, known: Lookups): Promise<Related> {
+  const found: Related = findReferences(plan, draft, known)
   if (draft.tags !== undefined) {
     const ids: number[] = []
     for (const name of draft.tags) ids.push(known.tags.get(fold(name)) ?? (await tagOf(ctx, draft, name)))
     found.tag_ids = [...new Set(ids)]
   }
   return found
-}
-
-/**
- * Returns the id of a lead's person. Throws `RowRefused` when no person has the address, or when
- * `person_id` names another person.
- */
-export function personOf(draft: RowDraft, email: string | null, known: Lookups): number | null {
-  const id = email === null ? null : (known.persons.get(addressKey(email)) ?? null)
-  if (email !== null && id === null) throw rowRefused(draft, 'person_email', 'No person has this e-mail address.')
-  const { person_id: other } = draft.body
-  if (other !== undefined && other !== id) throw rowRefused(draft, 'person_email', 'person_id names another person.')
-  return id
 }
 
 const tagOf = async (ctx: Context, draft: RowDraft, name: string): Promise<number> =>

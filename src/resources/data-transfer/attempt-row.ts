@@ -2,10 +2,11 @@
 // row is applied again without its invalid optional cells.
 import { assertCanCall, type Context } from '../../kernel/context.ts'
 import { savepoint, type UnitOfWork } from '../../kernel/write/write.ts'
-import { type ImportPlan, importedResource, personOf, validTagName } from './apply-row.ts'
-import { type FileColumn, keyColumns } from './columns.ts'
+import { type ImportPlan, importedResource, validTagName } from './apply-row.ts'
+import { keyColumns } from './columns.ts'
 import type { Lookups } from './lookups.ts'
 import { findRecord, matchKeysOf } from './match-records.ts'
+import { checkNames, unknownCode, withoutOpenClosing } from './references.ts'
 import {
   operationOf,
   type RowDraft,
@@ -33,8 +34,8 @@ export async function attemptRow<C extends BatchContext>(
   apply: (ctx: C, line: ImportLine, known: Lookups) => Promise<void>,
 ): Promise<ReportedRow | null> {
   const { cells } = line.draft
-  const omitted = new Set<string>()
-  const told: RowError[] = []
+  const told: RowError[] = [...line.draft.omissions]
+  const omitted = new Set(told.flatMap(({ column }) => column ?? []))
   // Each round leaves out at least one more cell, so the loop ends.
   for (let left = line; ; left = line.without(omitted)) {
     const errors = await errorsOf(ctx, plan, left, known, apply)
@@ -45,7 +46,7 @@ export async function attemptRow<C extends BatchContext>(
     // the error of the cell itself is reported.
     const news = errors.filter(({ column }) => column === null || !omitted.has(column))
     told.push(...news)
-    const headers = plan.omitsCells && news.length === errors.length ? omittable(plan, left.draft, news) : null
+    const headers = news.length === errors.length ? omittable(plan, left.draft, news) : null
     if (headers === null) return { cells, errors: told, isImported: false }
     for (const header of headers) omitted.add(header)
   }
@@ -66,6 +67,11 @@ async function errorsOf<C extends BatchContext>(
     // The rollback may have removed a record that a cached result contains.
     ctx.batch.results.clear()
     const errors = [...toRowErrors(line.draft, error)]
+    // The row is read again without the unknown names, which may cause further errors of rules.
+    if (plan.unknown !== 'refuse' && errors.some(({ code }) => code === unknownCode)) {
+      const names = checkNames(plan, line.draft, known).errors
+      return names.filter(({ code }) => code === unknownCode)
+    }
     // A `Problem` comes from the rules of the resource and lists all errors. A `RowRefused` is
     // thrown before the rules run, so the rules are checked here.
     const more = error instanceof RowRefused ? await furtherErrors(ctx, plan, line.draft, known) : []
@@ -86,11 +92,14 @@ async function furtherErrors(ctx: Context, plan: ImportPlan, draft: RowDraft, kn
     const id = await recordOf(ctx, plan, draft)
     const operation = operationOf(type, id === null ? 'create' : 'update')
     assertCanCall(ctx, operation)
-    const { errors, validPart } = readRowBody(ctx, draft, operation)
+    const related = checkNames(plan, draft, known)
+    const { person: _new, ...ids } = related.found
+    const body = withoutOpenClosing({ ...draft.body, ...ids }, draft, known) as RowDraft['body']
+    const { errors, validPart } = readRowBody(ctx, { ...draft, body }, operation)
     const refused = draft.errors.flatMap(({ column }) => fieldOf(draft, column))
     const part = validPart(refused)
     const found = schemaErrors(draft, errors)
-    found.push(...relatedErrors(ctx, draft, known))
+    found.push(...related.errors, ...tagErrors(ctx, draft))
     const examine = importedResource(ctx, type).examiners[operation]
     if (!part || !examine) return found
     const fields = [...Object.keys(errors), ...refused]
@@ -114,24 +123,19 @@ async function recordOf(ctx: Context, plan: ImportPlan, draft: RowDraft): Promis
 
 const isWithin = (field: string, key: string): boolean => `${field}.`.startsWith(`${key}.`)
 
-/** Returns the errors of the person and the tags that the row names. */
-function relatedErrors(ctx: Context, draft: RowDraft, known: Lookups): RowError[] {
-  const errors: RowError[] = []
-  const check = (work: () => unknown): void => {
+function tagErrors(ctx: Context, draft: RowDraft): RowError[] {
+  return (draft.tags ?? []).flatMap((name) => {
     try {
-      work()
+      validTagName(ctx, draft, name)
+      return []
     } catch (error) {
-      errors.push(...toRowErrors(draft, error))
+      return toRowErrors(draft, error)
     }
-  }
-  const { personEmail } = draft
-  if (personEmail !== undefined) check(() => personOf(draft, personEmail, known))
-  for (const name of draft.tags ?? []) check(() => validTagName(ctx, draft, name))
-  return errors
+  })
 }
 
 const fieldOf = ({ columns }: RowDraft, header: string | null): string[] =>
-  columns.flatMap((column) => (column && column.header === header ? column.path.join('.') : []))
+  columns.flatMap((column) => (column.header === header ? column.path.join('.') : []))
 
 function keyFields({ type, action }: ImportPlan, { body }: RowDraft): string[] {
   const hasEmail = Array.isArray(body.emails) && body.emails.length > 0
@@ -141,16 +145,18 @@ function keyFields({ type, action }: ImportPlan, { body }: RowDraft): string[] {
 
 /**
  * Returns the headers of the cells to leave out, or null when the row must be refused. A cell is
- * never left out when it identifies the record or must be unique.
+ * never left out when it identifies the record or must be unique. Unknown names have a setting of
+ * their own.
  */
 function omittable(plan: ImportPlan, draft: RowDraft, errors: readonly RowError[]): string[] | null {
   const keys = keyFields(plan, draft)
   const headers = new Set<string>()
   for (const { column: header, code } of errors) {
-    const column = draft.columns.find((each): each is FileColumn => each !== null && each.header === header)
-    const isKey = !column || column.isUnique === true || keys.includes(column.name)
-    if (isKey || code !== 'validation_failed' || plan.action === 'delete') return null
-    headers.add(column.header)
+    const columns = draft.columns.filter((each) => each.header === header)
+    const isKey = columns.length === 0 || columns.some(({ name, isUnique }) => isUnique === true || keys.includes(name))
+    const isAllowed = code === unknownCode ? plan.unknown !== 'refuse' : plan.omitsCells && code === 'validation_failed'
+    if (isKey || !isAllowed || plan.action === 'delete') return null
+    headers.add(header ?? '')
   }
   return [...headers]
 }

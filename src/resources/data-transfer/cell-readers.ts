@@ -3,6 +3,7 @@
 import { fold } from '../../kernel/values/format.ts'
 import type { AttributeOption } from '../attributes/attribute-set.ts'
 import { type CellFormats, readFormattedDate, readFormattedNumber } from './cell-formats.ts'
+import { splitAddresses, splitNames, splitNumbers } from './list-cells.ts'
 
 /** The error for a cell that cannot be parsed. Users see its message. */
 export class CellFault extends Error {}
@@ -12,7 +13,11 @@ export type CellReader = (text: string, formats: CellFormats) => unknown
 
 export const readText = (cell: string): string => cell
 export const readDecimal: CellReader = (cell, formats) => readFormattedNumber(cell, formats)
-export const readDate: CellReader = (cell, { date }) => readFormattedDate(cell, date)
+export const readCountryCode: CellReader = (cell, { country }) => country(cell)
+
+/** Drops the time of day, which other programs write for a date as well. */
+export const readDate: CellReader = (cell, formats) =>
+  readFormattedDate(cell, formats).replace(/^(\d{4}-\d\d-\d\d)[ T]\d{1,2}:\d\d.*$/, '$1')
 
 /**
  * Converts numeric text to a number. Other text stays unchanged, so that the validator refuses it.
@@ -23,14 +28,18 @@ export const readWholeNumber = (cell: string): string | number => {
 }
 
 /** Adds midnight to a date without a time, because spreadsheets write midnight without a time. */
-export const readMoment: CellReader = (cell, { date }) => {
-  const read = readFormattedDate(cell, date).trim()
+export const readMoment: CellReader = (cell, formats) => {
+  const read = readFormattedDate(cell, formats).trim()
   return /^\d{4}-\d\d-\d\d$/.test(read) ? `${read} 00:00` : read
 }
 
-/** Returns the entries of a list cell, which is written as `a|b` or as JSON. */
-const entriesOf = (cell: string): unknown[] =>
-  json(cell) ??
+/**
+ * Returns the entries of a list cell, which is written as `a|b`, as JSON, or with the separators
+ * that `split` knows.
+ */
+const entriesOf = (cell: string, split: (cell: string) => string[] = splitLines): unknown[] => json(cell) ?? split(cell)
+
+const splitLines = (cell: string): string[] =>
   cell
     .split('|')
     .map((each) => each.trim())
@@ -50,17 +59,22 @@ function json(cell: string): unknown[] | undefined {
  * the first colon that follows the last bracket, because addresses with an IP literal in brackets
  * contain colons.
  */
-export const readContactPoints: CellReader = (cell) =>
-  entriesOf(cell).map((entry) => {
-    if (typeof entry !== 'string') return entry
-    const colon = entry.indexOf(':', entry.lastIndexOf(']') + 1)
-    return colon < 0
-      ? { value: entry }
-      : { value: entry.slice(0, colon).trim(), label: entry.slice(colon + 1).trim() || null }
-  })
+const pointsReader =
+  (split: (cell: string) => string[]): CellReader =>
+  (cell) =>
+    entriesOf(cell, split).map((entry) => {
+      if (typeof entry !== 'string') return entry
+      const colon = entry.indexOf(':', entry.lastIndexOf(']') + 1)
+      return colon < 0
+        ? { value: entry }
+        : { value: entry.slice(0, colon).trim(), label: entry.slice(colon + 1).trim() || null }
+    })
+
+export const readAddresses = pointsReader(splitAddresses)
+export const readNumbers = pointsReader(splitNumbers)
 
 /** Parses tag names. A later step finds the tag ids. */
-export const readNames: CellReader = (cell) => entriesOf(cell).map(String)
+export const readNames: CellReader = (cell) => entriesOf(cell, splitNames).map(String)
 
 /**
  * Returns a reader for an option by id or name. Any other text stays unchanged, so that the
@@ -76,8 +90,19 @@ export const optionReader =
 
 export const optionListReader =
   (options: readonly AttributeOption[]): CellReader =>
-  (cell) =>
-    entriesOf(cell).map((entry) => (typeof entry === 'string' ? optionReader(options)(entry) : entry))
+  (cell) => {
+    const isOption = (text: string): boolean => options.some(({ name }) => fold(name) === fold(text.trim()))
+    const split = (text: string): string[] => {
+      if (isOption(text)) return [text]
+      const parts = splitNames(text)
+      const slashed = parts.flatMap((part) => (isOption(part) ? part : part.split('/').map((each) => each.trim())))
+      return slashed.every(isOption) ? slashed : parts
+    }
+    const ids = entriesOf(cell, split).map((entry) =>
+      typeof entry === 'string' ? optionReader(options)(entry) : entry,
+    )
+    return [...new Set(ids)]
+  }
 
 const lineParts: Readonly<Record<string, { key: string; read: (cell: string) => unknown }>> = {
   id: { key: 'product_id', read: readWholeNumber },

@@ -5,21 +5,25 @@ import { didYouMean } from '../../contract/input/validation-errors.ts'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { addressParts } from '../../kernel/values/address.ts'
+import { fold } from '../../kernel/values/format.ts'
 import { type Attribute, attributesOf, customAttributes } from '../attributes/attribute-set.ts'
 import { leadColumns } from '../leads/columns.ts'
 import { organizationColumns } from '../organizations/columns.ts'
 import { personColumns } from '../persons/columns.ts'
 import { productColumns } from '../products/columns.ts'
+import type { ImportPlan } from './apply-row.ts'
 import { readFlag } from './cell-formats.ts'
 import {
   type CellReader,
   optionListReader,
   optionReader,
-  readContactPoints,
+  readAddresses,
+  readCountryCode,
   readDate,
   readDecimal,
   readMoment,
   readNames,
+  readNumbers,
   readProductLines,
   readText,
   readWholeNumber,
@@ -28,8 +32,14 @@ import {
 export type ImportType = Schema<'Import'>['type']
 export type ImportAction = Schema<'Import'>['action']
 
-/** Maps the headers of a file to fields. A column with the field null is left out. */
+/** Maps the headers of a file to fields or rules. A column with the field null is left out. */
 export type Mapping = Schema<'ImportMapping'>
+export type ColumnRule = Schema<'ImportColumnRule'>
+export type Constants = Schema<'ImportConstants'>
+
+/** Returns the fields of a mapped column. */
+export const mappedFields = (mapped: Mapping[string]): readonly string[] =>
+  mapped === null ? [] : typeof mapped === 'string' ? [mapped] : mapped.fields
 
 export interface ImportColumn {
   name: string
@@ -45,11 +55,21 @@ export interface ImportColumn {
   cleared: null | readonly never[]
   /** Whether the value must be unique. An invalid unique cell is never omitted. */
   isUnique?: boolean
+  /** Whether the cell names a record, which references.ts finds. */
+  isReference?: boolean
 }
 
-/** A column of a file. Users know the column by its header. */
+/** A column of a file. Users know the column by its header, and a constant by its field. */
 export interface FileColumn extends ImportColumn {
   header: string
+  /** The place of the cell in its row. A constant has none. */
+  index: number
+  /** The value in the rows in which no column fills the field. */
+  constant?: string
+  order: number
+  isFallback: boolean
+  pointLabel?: { text: string | null; index: number | null }
+  values?: ReadonlyMap<string, string | null>
 }
 
 const column = (name: string, read: CellReader = readText, path: readonly string[] = [name]): ImportColumn => ({
@@ -63,18 +83,21 @@ const list = (name: string, read: CellReader, path: readonly string[] = [name]):
   cleared: [],
 })
 const parts = (name: string, path: readonly string[]): ImportColumn[] =>
-  addressParts.map((part) => column(`${name}.${part}`, readText, [...path, part]))
+  addressParts.map((part) =>
+    column(`${name}.${part}`, part === 'country' ? readCountryCode : readText, [...path, part]),
+  )
+const reference = (name: string): ImportColumn => ({ ...column(name, readText, ['names', name]), isReference: true })
 
 const builtIn: Record<ImportType, readonly ImportColumn[]> = {
   persons: [
     column('name'),
-    list('emails', readContactPoints),
-    list('contact_numbers', readContactPoints),
+    list('emails', readAddresses),
+    list('contact_numbers', readNumbers),
     column('organization_id', readWholeNumber),
     column('organization_name'),
     column('job_title'),
     column('user_id', readWholeNumber),
-    column('subscribed'),
+    column('subscribed', readFlag),
     list('tags', readNames),
   ],
   organizations: [
@@ -111,6 +134,17 @@ const builtIn: Record<ImportType, readonly ImportColumn[]> = {
 }
 
 /**
+ * The columns that name a record instead of its id. A custom attribute of the same code replaces
+ * the column.
+ */
+const references: Record<ImportType, readonly ImportColumn[]> = {
+  persons: [reference('user')],
+  organizations: [reference('user')],
+  products: [],
+  leads: ['user', 'person', 'organization_name', 'pipeline', 'stage', 'status', 'source', 'type'].map(reference),
+}
+
+/**
  * The key column of each type and action. The key identifies the record of a row, except `title`,
  * which new leads require.
  */
@@ -143,8 +177,9 @@ function attributeColumns({ code, type, lookup, options, validation }: Attribute
     case 'address':
       return parts(code, path)
     case 'email':
+      return [column(code, readAddresses, path)]
     case 'phone':
-      return [column(code, readContactPoints, path)]
+      return [column(code, readNumbers, path)]
     case 'select':
     case 'lookup':
       return [column(code, optionReader(choices), path)]
@@ -180,7 +215,7 @@ export async function importColumns(ctx: Context, type: ImportType): Promise<Map
   const unique = new Set((await attributesOf(ctx, type)).filter(({ isUnique }) => isUnique).map(({ code }) => code))
   const isUnique = ({ path: [first = '', second = ''] }: ImportColumn): boolean =>
     unique.has(first === 'custom_attributes' ? second : first)
-  const all = [...(await customImportColumns(ctx, type)), ...builtIn[type]]
+  const all = [...references[type], ...(await customImportColumns(ctx, type)), ...builtIn[type]]
   return new Map(all.map((each) => [each.name, { ...each, isUnique: isUnique(each) }]))
 }
 
@@ -205,31 +240,45 @@ export async function ignoredColumns(ctx: Context, type: ImportType): Promise<Re
   return new Set(['error', ...(await exportColumns[type](ctx)).map(({ name }) => name)])
 }
 
+export interface FileHeader {
+  columns: readonly FileColumn[]
+  faults: HeaderFault[]
+  /** The headers of the file, trimmed. */
+  headers: readonly string[]
+  /** The places of the columns without a field. A column that only exports have is none of them. */
+  leftOut: readonly number[]
+}
+
 /**
- * Returns the columns of a file in order, with null for each ignored column, and the errors of the
- * header.
+ * Returns the columns of a file in reading order, without ignored columns, and the header's errors.
  */
 export async function readHeader(
   ctx: Context,
-  { type, action, mapping }: { type: ImportType; action: ImportAction; mapping: Mapping | null },
+  { type, action, mapping, constants }: ImportPlan,
   cells: readonly string[],
-): Promise<{ columns: (FileColumn | null)[]; faults: HeaderFault[] }> {
+): Promise<FileHeader> {
   const known = await importColumns(ctx, type)
   const passed = await ignoredColumns(ctx, type)
   const key = keyColumns[type][action]
   const faults: HeaderFault[] = []
   const seen = new Set<string>()
   const headers = cells.map((cell) => cell.trim())
-  const columns = headers.map((header, index): FileColumn | null => {
+  // A deletion uses only the key column and ignores all others.
+  const isUsed = (field: string): boolean => known.has(field) && (action !== 'delete' || field === key)
+  const columns = headers.flatMap((header, index): FileColumn[] => {
     const isMapped = mapping !== null && Object.hasOwn(mapping, header)
-    const field = isMapped ? (mapping[header] ?? null) : header
-    if (faults.length >= maxFaults || field === null) return null
-    const sentence = faultOf({ header, field, isMapped, index }, seen, known, passed)
-    if (sentence !== undefined) faults.push({ column: header === '' ? null : shortened(header), message: sentence })
-    seen.add(field)
-    const column = known.get(field)
-    // A deletion uses only the key column and ignores all others.
-    return column === undefined || (action === 'delete' && field !== key) ? null : { ...column, header }
+    const mapped = isMapped ? (mapping[header] ?? null) : header
+    const fields = mappedFields(mapped)
+    if (faults.length >= maxFaults) return []
+    for (const field of fields) {
+      const sentence = faultOf({ header, field, isMapped, index }, seen, known, passed)
+      if (sentence !== undefined) faults.push({ column: header === '' ? null : shortened(header), message: sentence })
+    }
+    for (const field of fields) seen.add(field)
+    const rule = typeof mapped === 'object' && mapped !== null ? mapped : null
+    return fields
+      .filter(isUsed)
+      .map((field) => ({ ...(known.get(field) as ImportColumn), header, index, ...ruled(rule, headers) }))
   })
   for (const header of Object.keys(mapping ?? {}))
     if (faults.length < maxFaults && !headers.includes(header))
@@ -237,7 +286,38 @@ export async function readHeader(
   const missing = missingColumns({ type, action }, [...seen])
   if (faults.length < maxFaults && missing)
     faults.push({ column: key, message: `The column ${missing.join(' or ')} is missing.` })
-  return { columns, faults }
+  const fixed = Object.entries(constants ?? {})
+    .filter(([field]) => isUsed(field))
+    .map(([field, constant]) => ({
+      ...(known.get(field) as ImportColumn),
+      header: field,
+      index: -1,
+      order: 0,
+      isFallback: true,
+      constant,
+    }))
+  const place = ({ isFallback, order }: FileColumn): number => (isFallback ? maxOrder : 0) + order
+  const leftOut = headers.flatMap((header, index) => {
+    const isUsed = columns.some((column) => column.index === index || column.pointLabel?.index === index)
+    const isPassed = passed.has(header) && !(mapping !== null && Object.hasOwn(mapping, header))
+    return isUsed || isPassed || action === 'delete' ? [] : index
+  })
+  return { leftOut, columns: [...columns.sort((one, other) => place(one) - place(other)), ...fixed], faults, headers }
+}
+
+/** Returns the parts of a column that come from its rule. */
+function ruled(
+  rule: ColumnRule | null,
+  headers: readonly string[],
+): Pick<FileColumn, 'order' | 'isFallback' | 'pointLabel' | 'values'> {
+  const { order = 0, fallback: isFallback = false, label, label_column: labelColumn, values } = rule ?? {}
+  const index = typeof labelColumn === 'string' ? headers.indexOf(labelColumn) : -1
+  return {
+    order,
+    isFallback,
+    ...((label || index >= 0) && { pointLabel: { text: label ?? null, index: index < 0 ? null : index } }),
+    ...(values && { values: new Map(Object.entries(values).map(([from, to]) => [fold(from.trim()), to])) }),
+  }
 }
 
 /** Returns the error of a column, or undefined for a column that can be read or is ignored. */
@@ -248,17 +328,18 @@ function faultOf(
   passed: ReadonlySet<string>,
 ): string | undefined {
   if (field === '') return `Column ${index + 1} has no name.`
-  if (seen.has(field))
-    return header === field
-      ? `The column ${shortened(header)} occurs twice.`
-      : `Another column already has the field ${shortened(field)}.`
+  // Mapped columns may share a field. A header without a mapping must be the only one of its name.
+  if (seen.has(field) && !isMapped) return `The column ${shortened(header)} occurs twice.`
   if (known.has(field) || (!isMapped && passed.has(field))) return undefined
   const told = isMapped ? `Unknown field ${shortened(field)}.` : `Unknown column ${shortened(field)}.`
   return `${told}${didYouMean(field, known.keys())}`
 }
 
 const maxFaults = 100
+/** Above every `order` of a rule. */
+const maxOrder = 10_000
 /** The maximum length of a column name in an error message, in characters. */
 const maxToldLength = 100
 
-const shortened = (name: string): string => (name.length > maxToldLength ? `${name.slice(0, maxToldLength)}…` : name)
+export const shortened = (name: string): string =>
+  name.length > maxToldLength ? `${name.slice(0, maxToldLength)}…` : name

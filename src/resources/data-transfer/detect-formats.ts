@@ -26,15 +26,20 @@ export function detectDateFormat(columns: readonly ColumnValues[]): DetectedDate
   const votes = { dmy: 0, mdy: 0, ymd: 0 }
   let open: string | null = null
   let short: DetectedDates['short'] = null
+  let hasYearFirst = false
   for (const { header, values } of columns)
     for (const value of values) {
       const parts = isIso(value) ? null : dateParts(value)
       if (parts === null) continue
       if (parts.every(({ length }) => length <= 2)) short ??= { header, value: value.trim() }
       const order = orderOf(parts, value)
-      if (order) votes[order]++
+      if (parts[0].length === 4) hasYearFirst = true
+      else if (order) votes[order]++
       else open ??= header
     }
+  // Dates with the year in front are read in every format, so they do not decide for others.
+  const isPlain = votes.dmy + votes.mdy + votes.ymd === 0 && open === null
+  if (isPlain && hasYearFirst) return { format: 'ymd', open, isMixed: false, short }
   return { ...elected(votes, open), short }
 }
 
@@ -77,8 +82,8 @@ export function detectDecimalSeparator(columns: readonly ColumnValues[]): Detect
   for (const { header, values } of columns)
     for (const value of values) {
       const text = withoutCurrency(value)
-      if (!/^[-+]?\d[\d.,\s'’]*$/.test(text)) continue
-      const separator = decimalSeparatorOf(text)
+      if (!/^\(?[-+]?\d[\d.,\s'’]*\)?$/.test(text)) continue
+      const separator = decimalSeparatorOf(text.replaceAll(/[()]/g, ''))
       if (separator === 'open') open ??= header
       else if (separator) votes[separator]++
       isFormatted ||= text !== value.trim() || !/^-?\d+(\.\d+)?$/.test(text)

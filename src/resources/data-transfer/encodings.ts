@@ -13,11 +13,46 @@ const pieceBytes = 4096
  * Yields the text of a file in small chunks. Throws `UnreadableFile` for bytes that are invalid in
  * the encoding.
  */
-export async function* decodedText(bytes: AsyncIterable<Buffer>, encoding: string): AsyncGenerator<string> {
+export async function* decodedText(
+  bytes: AsyncIterable<Buffer>,
+  encoding: string,
+  findings: { strayLines: number },
+): AsyncGenerator<string> {
+  if (encoding === mixed) return yield* mixedText(bytes, findings)
   const decoder = await decoderOf(encoding)
   for await (const chunk of bytes)
     for (let at = 0; at < chunk.length; at += pieceBytes) yield decoder.write(chunk.subarray(at, at + pieceBytes))
   yield decoder.end()
+}
+
+/** Each line is UTF-8, or windows-1252 if it is no UTF-8. */
+const mixed = 'mixed'
+
+async function* mixedText(bytes: AsyncIterable<Buffer>, findings: { strayLines: number }): AsyncGenerator<string> {
+  const { default: iconv } = await import('iconv-lite')
+  const decode = (line: Buffer): string => {
+    try {
+      return checkIsText(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(line), mixed)
+    } catch (cause) {
+      if (cause instanceof UnreadableFile) throw cause
+      findings.strayLines++
+      return checkIsText(iconv.decode(line, 'windows-1252'), mixed)
+    }
+  }
+  let rest = Buffer.alloc(0)
+  let isFirst = true
+  for await (const chunk of bytes) {
+    const all = Buffer.concat([rest, chunk])
+    let from = 0
+    for (let end = all.indexOf(10); end >= 0; end = all.indexOf(10, from)) {
+      const line = decode(all.subarray(from, end + 1))
+      yield isFirst ? line.replace(/^\ufeff/, '') : line
+      isFirst = false
+      from = end + 1
+    }
+    rest = all.subarray(from)
+  }
+  if (rest.length > 0) yield decode(rest)
 }
 
 interface Decoder {
@@ -58,7 +93,7 @@ function checkIsText(text: string, encoding: string): string {
 
 /** Encodes texts. Characters that the encoding lacks become question marks. */
 export async function encodeText(text: string, encoding: string): Promise<Buffer> {
-  if (encoding === 'utf-8') return Buffer.from(text)
+  if (encoding === 'utf-8' || encoding === mixed) return Buffer.from(text)
   const { default: iconv } = await import('iconv-lite')
   return iconv.encode(text, encoding, { addBOM: false })
 }
@@ -83,7 +118,7 @@ const maxSampleBytes = 64 * 1024
  * Returns the encoding of a text file. UTF-8 is detected reliably, because text in other encodings
  * is almost never valid UTF-8. Any other encoding without a byte order mark is a guess.
  */
-export async function detectEncoding(source: Source): Promise<Encoding> {
+export async function detectEncoding(source: Source): Promise<{ encoding: Encoding; isUncertain: boolean }> {
   const utf8 = new TextDecoder('utf-8', { fatal: true })
   let isUtf8 = true
   let begin: Buffer | undefined
@@ -100,8 +135,11 @@ export async function detectEncoding(source: Source): Promise<Encoding> {
     await yieldIfDue()
   }
   const unicode = unicodeOf(begin ?? Buffer.alloc(0))
-  if (unicode) return unicode
-  return isUtf8 && isDecodable(utf8) ? 'utf-8' : guessEncoding(Buffer.concat(sample))
+  if (unicode) return { encoding: unicode, isUncertain: false }
+  if (isUtf8 && isDecodable(utf8)) return { encoding: 'utf-8', isUncertain: false }
+  const lines = Buffer.concat(sample)
+  if (isMostlyUtf8(lines)) return { encoding: mixed, isUncertain: true }
+  return guessEncoding(lines)
 }
 
 /**
@@ -148,9 +186,50 @@ function unicodeOf(begin: Buffer): Encoding | undefined {
   return even > begin.length / 4 && odd < even / 10 ? 'utf-16be' : undefined
 }
 
-async function guessEncoding(sample: Buffer): Promise<Encoding> {
+/** Returns whether at least half of the lines are UTF-8. */
+function isMostlyUtf8(lines: Buffer): boolean {
+  let [valid, invalid] = [0, 0]
+  for (let from = 0; from < lines.length; ) {
+    const end = lines.indexOf(10, from)
+    const to = end < 0 ? lines.length : end + 1
+    if (isDecodable(new TextDecoder('utf-8', { fatal: true }), lines.subarray(from, to))) valid++
+    else invalid++
+    from = to
+  }
+  return valid > 0 && valid >= invalid
+}
+
+async function guessEncoding(sample: Buffer): Promise<{ encoding: Encoding; isUncertain: boolean }> {
   const { default: chardet } = await import('chardet')
   const found = chardet.analyse(sample).map(({ name }) => name.toLowerCase())
   const known = found.map((name) => detected[name] ?? guessable.find((each) => each === name))
-  return known.find((name) => name !== undefined) ?? 'windows-1252'
+  const guess = known.find((name) => name !== undefined) ?? 'windows-1252'
+  if (!western.has(guess)) return { encoding: guess, isUncertain: false }
+  const { default: iconv } = await import('iconv-lite')
+  const rank = (encoding: Encoding): number => plausibility(iconv.decode(sample, encoding))
+  // The encodings of Macs and of MS-DOS have the same bytes as those of Windows.
+  const old = (['macintosh', 'cp850'] as const).reduce((one, other) => (rank(other) > rank(one) ? other : one))
+  return rank(old) > rank(guess) ? { encoding: old, isUncertain: true } : { encoding: guess, isUncertain: false }
+}
+
+const western: ReadonlySet<Encoding> = new Set(['windows-1252', 'windows-1250', 'windows-1254', 'iso-8859-2'])
+
+/** Returns how well the characters beyond ASCII fit texts in Western languages. */
+function plausibility(text: string): number {
+  let points = 0
+  for (const [char, before, after] of around(text)) {
+    if (/[àáâãäåæçèéêëìíîïñòóôõöøùúûüýÿßœšž]/u.test(char))
+      points += /\p{Lu}/u.test(before) && /\p{Lu}/u.test(after) ? -1 : 2
+    else if (/[ÀÁÂÃÄÅÆÇÈÉÊËÌÍÎÏÑÒÓÔÕÖØÙÚÛÜÝŒŠŽ]/u.test(char)) points += /\p{Ll}/u.test(before) ? -2 : 1
+    else if (/\p{L}/u.test(char)) points -= 1
+    else if (/\p{Cc}/u.test(char)) points -= 4
+    else points += /[\p{L}]/u.test(before) && /[\p{L}]/u.test(after) && char !== '’' ? -2 : 0
+  }
+  return points
+}
+
+function* around(text: string): Generator<[char: string, before: string, after: string]> {
+  const chars = [...text]
+  for (const [index, char] of chars.entries())
+    if (char > '\u007f') yield [char, chars[index - 1] ?? '', chars[index + 1] ?? '']
 }

@@ -5,37 +5,59 @@ import type { Context } from '../../kernel/context.ts'
 import { queryCached } from '../../kernel/query/statement-cache.ts'
 import { fold } from '../../kernel/values/format.ts'
 import type { ImportPlan } from './apply-row.ts'
+import { nameIn } from './list-cells.ts'
 import { personsByAddress } from './match-records.ts'
+import { addressesOf, addressKey, type Directory, loadDirectory } from './references.ts'
+import type { RowDraft } from './row-drafts.ts'
 import type { ImportLine } from './run.ts'
 
 export interface Lookups {
   /** Ids of existing tags, by case-folded name. */
   tags: ReadonlyMap<string, number>
   /** The id of the first visible person with an e-mail address, by address. */
-  persons: ReadonlyMap<string, number>
+  persons: Map<string, number>
+  /** The ids of the visible persons with a name, by case-folded name. */
+  personNames: Map<string, number[]>
+  directory: Directory
   sighted: ReadonlyMap<string, ReadonlySet<number>>
   /** The combinations of related ids that `validateRelated` has already accepted. */
   valid: Set<string>
 }
 
-export const addressKey = (email: string): string => fold(email.trim())
-
 export async function loadLookups(ctx: Context, { type }: ImportPlan, lines: readonly ImportLine[]): Promise<Lookups> {
-  const addresses = lines.flatMap(({ draft: { personEmail } }) => (personEmail ? [addressKey(personEmail)] : []))
-  const found = type === 'leads' ? await personsByAddress(ctx, [...new Set(addresses)]) : new Map<string, number[]>()
+  const isLeads = type === 'leads'
+  const drafts = lines.map(({ draft }) => draft)
+  const addresses = isLeads ? drafts.flatMap((draft) => addressesOf(draft).map(addressKey)) : []
+  const found = isLeads ? await personsByAddress(ctx, [...new Set(addresses)]) : new Map<string, number[]>()
+  const named = isLeads ? await personsByName(ctx, drafts) : []
   const resource = ctx.services.resources.get('persons')
-  const seen = (await resource?.visibleIds(ctx, [...found.values()].flat())) ?? new Set<number>()
+  const all = [...[...found.values()].flat(), ...named.map(({ id }) => id)]
+  const seen = (await resource?.visibleIds(ctx, all)) ?? new Set<number>()
   const persons = new Map<string, number>()
   for (const [address, ids] of found) {
     const id = ids.find((each) => seen.has(each))
     if (id !== undefined) persons.set(address, id)
   }
+  const personNames = new Map<string, number[]>()
+  for (const { id, name_key } of named)
+    if (seen.has(id)) personNames.set(name_key, [...(personNames.get(name_key) ?? []), id])
   return {
     tags: await existingTags(ctx, lines),
     persons,
+    personNames,
+    directory: await loadDirectory(ctx, drafts),
     sighted: new Map([['persons', seen]]),
     valid: new Set(),
   }
+}
+
+/** Returns the persons whose name a row has without an e-mail address. */
+async function personsByName(ctx: Context, drafts: readonly RowDraft[]): Promise<{ id: number; name_key: string }[]> {
+  const names = drafts.flatMap((draft) => (draft.names.person === undefined ? [] : fold(nameIn(draft.names.person))))
+  if (names.length === 0) return []
+  const keys = padToBucket([...new Set(names)])
+  const build = () => ctx.db.selectFrom('persons').select(['id', 'name_key']).where('name_key', 'in', keys)
+  return queryCached(ctx, { name: 'persons: by names', values: keys, build })
 }
 
 /**

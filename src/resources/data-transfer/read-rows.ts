@@ -1,6 +1,6 @@
-// Streams the rows of a file with separated values (RFC 4180), or of the first sheet of an XLSX
-// workbook. Throws `UnreadableFile` for a file that is not a table. row-drafts.ts reports the
-// errors of single rows.
+// Streams the rows of a file with separated values (RFC 4180), of a sheet of an XLSX workbook, or
+// of a vCard file. Throws `UnreadableFile` for a file that is not a table. row-drafts.ts reports
+// the errors of single rows.
 
 import type { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
@@ -8,6 +8,7 @@ import { CsvError, type Parser, parse } from 'csv-parse'
 import type { Source } from '../../kernel/files/download.ts'
 import { workbookType } from '../../kernel/files/workbook.ts'
 import { yieldIfDue } from '../../kernel/runtime/cooperative.ts'
+import { cardRows } from './cards.ts'
 import { decodedText } from './encodings.ts'
 import { sheetRows } from './sheet.ts'
 import { UnreadableFile } from './unreadable-file.ts'
@@ -20,6 +21,30 @@ const maxColumns = 1000
 /** The maximum length of a row in characters. The longest field has 65,535 characters. */
 const maxRowLength = 1024 * 1024
 
+/** The media type of vCard files. */
+export const cardType = 'text/vcard'
+
+/** What a reader of a file finds beside the rows. The reader fills it in while rows are read. */
+export interface Findings {
+  /** The rows below the table, such as the notes of a report. */
+  footers: number
+  /** The lines that are not in the encoding of the others. */
+  strayLines: number
+  /** The visible sheets of a workbook. */
+  sheets: readonly string[]
+}
+
+export const createFindings = (): Findings => ({ footers: 0, strayLines: 0, sheets: [] })
+
+interface FileReading {
+  contentType: string
+  separator: string
+  encoding: string
+  headerRow?: number | null
+  sheet?: string | null
+  findings?: Findings
+}
+
 export const isWorkbook = (contentType: string): boolean => contentType === workbookType
 
 export interface SheetRow {
@@ -29,15 +54,11 @@ export interface SheetRow {
 }
 
 /** Yields the header, then all rows that are not empty. */
-export async function* readRows(
-  source: Source,
-  about: { contentType: string; separator: string; encoding: string },
-): AsyncGenerator<SheetRow> {
-  const rows = isWorkbook(about.contentType)
-    ? numbered(sheetRows(await buffer(source.read(0, source.size - 1))))
-    : separatedRows(source.read(0, source.size - 1), about)
+export async function* readRows(source: Source, about: FileReading): AsyncGenerator<SheetRow> {
+  const findings = about.findings ?? createFindings()
+  const file = { ...about, findings }
   let found = 0
-  for await (const some of rows)
+  for await (const some of withoutFooters(tableRows(source, file), file))
     for (const { row, cells } of some) {
       checkLineCount(row)
       if (found > 0 && cells.every((cell) => cell.trim() === '')) continue
@@ -46,6 +67,68 @@ export async function* readRows(
         throw new UnreadableFile(`A file may have at most ${maxColumns} columns.`, undefined, row)
       yield { row, cells }
     }
+}
+
+type FileAbout = FileReading & { findings: Findings }
+
+/** Yields the rows from the header on, a few at a time. */
+async function* tableRows(source: Source, about: FileAbout): AsyncGenerator<SheetRow[]> {
+  const bytes = source.read(0, source.size - 1)
+  const from = about.headerRow ?? 1
+  if (about.contentType === cardType) return yield* cardRows(decodedText(bytes, about.encoding, about.findings))
+  const rows = isWorkbook(about.contentType)
+    ? numbered(sheetRows(await buffer(bytes), about))
+    : separatedRows(bytes, about)
+  for await (const some of rows) yield some.filter(({ row, cells }) => row >= from && !isHint(row, cells, about))
+}
+
+/** Returns whether the row is the line `sep=;`, which Excel reads and writes above the header. */
+const isHint = (row: number, cells: readonly string[], { separator, contentType }: FileReading): boolean =>
+  row === 1 && !isWorkbook(contentType) && /^sep=.?$/i.test(cells.join(separator).trim())
+
+/** The maximum number of rows that a footer may have. */
+const maxFooter = 50
+
+/**
+ * Leaves out the rows at the end of the file that follow an empty row and have one cell, although
+ * the header has more: the notes below a report.
+ */
+async function* withoutFooters(
+  rows: AsyncGenerator<SheetRow[]>,
+  { findings, contentType }: FileAbout,
+): AsyncGenerator<SheetRow[]> {
+  let width = 0
+  let last = 0
+  let hasGap = false
+  let held: SheetRow[] = []
+  const isSingle = (cells: readonly string[]): boolean =>
+    isWorkbook(contentType)
+      ? width > 2 && (cells[0] ?? '').trim() !== '' && cells.slice(1).every((cell) => cell.trim() === '')
+      : cells.length === 1
+  for await (const some of rows) {
+    const passed: SheetRow[] = []
+    for (const row of some) {
+      const isEmpty = row.cells.every((cell) => cell.trim() === '')
+      if (width === 0) width = isEmpty ? 0 : row.cells.length
+      else if (width > 1) {
+        hasGap ||= isEmpty || row.row > last + 1
+        if (hasGap && !isEmpty && isSingle(row.cells) && held.length < maxFooter) {
+          held.push(row)
+          last = row.row
+          continue
+        }
+        if (!isEmpty) {
+          passed.push(...held.splice(0))
+          hasGap = false
+        }
+      }
+      last = row.row
+      passed.push(row)
+    }
+    yield passed
+  }
+  findings.footers = held.length
+  held = []
 }
 
 /** Throws `UnreadableFile` when the file has too many lines. */
@@ -62,7 +145,7 @@ async function* numbered(rows: AsyncIterable<string[]>): AsyncGenerator<SheetRow
 /** Yields a few rows at a time. Skips empty lines but counts them in row numbers. */
 async function* separatedRows(
   bytes: Readable,
-  { separator, encoding }: { separator: string; encoding: string },
+  { separator, encoding, findings }: FileAbout,
 ): AsyncGenerator<SheetRow[]> {
   let records = 0
   const rows: SheetRow[] = []
@@ -87,7 +170,7 @@ async function* separatedRows(
   // Prevents an uncaught error event. `feed` throws the parser's error.
   parser.on('error', () => undefined)
   try {
-    for await (const text of decodedText(bytes, encoding)) {
+    for await (const text of decodedText(bytes, encoding, findings)) {
       await feed(parser, text)
       checkLineCount(records + parser.info.empty_lines)
       yield rows.splice(0)

@@ -13,9 +13,10 @@ import { defineResource, type Writing } from '../../kernel/resource/define-resou
 import { customAttributes } from '../attributes/attribute-set.ts'
 import { referencesToAttribute } from '../attributes/references.ts'
 import { addFile, attachFile, checkFileLimits, checkFileReference, fileRefs, releaseFiles } from '../files/attach.ts'
-import { type ImportType, importColumns, type Mapping } from './columns.ts'
+import { type Constants, type ImportType, importColumns, type Mapping, mappedFields } from './columns.ts'
 import { canOpen, readableImports } from './owner.ts'
 import { downloadPathOf } from './paths.ts'
+import { cardType } from './read-rows.ts'
 
 type Body = Schema<'ImportChangeForm'>
 type Import = Schema<'Import'>
@@ -33,6 +34,10 @@ type Row = {
   date_format: string | null
   decimal_separator: string | null
   mapping: string | null
+  constants: string | null
+  header_row: number | null
+  sheet: string | null
+  unknown_references: string
   replace_lists: number
   omit_invalid_cells: number
   process_in_queue: number
@@ -42,7 +47,7 @@ type Row = {
  * The accepted file types. Text of any type may contain separated values. The type of text that is
  * not UTF-8 cannot be detected, so its file name decides.
  */
-const limits = { types: ['text/csv', 'text/plain', workbookType], otherText: /\.(csv|tsv|txt)$/i }
+const limits = { types: ['text/csv', 'text/plain', workbookType, cardType], otherText: /\.(csv|tsv|txt|vcf)$/i }
 /** The states in which an import waits for a user's action and can be changed. */
 const waitingStates: ReadonlySet<string> = new Set(['pending', 'validated', 'invalid'])
 /** The columns of an import that has not been validated. */
@@ -53,6 +58,8 @@ export const initialState = {
   omitted_cells_count: 0,
   errors_count: 0,
   errors: '[]',
+  changes: '[]',
+  warnings: '[]',
   summary: JSON.stringify({ created: 0, updated: 0, deleted: 0, skipped: 0 }),
   progress: 0,
   rows_count: null,
@@ -69,6 +76,7 @@ async function toImportRow(body: Body, writing: Writing<Row>): Promise<Record<st
   await checkFile(writing, body)
   const type = current?.type ?? body.type
   if (body.mapping && type !== undefined) await checkMapping(writing, type as ImportType, body.mapping)
+  if (body.constants && type !== undefined) await checkConstants(writing, type as ImportType, body.constants)
   const columns = optionColumns(body)
   const owner = { user_id: ctx.user?.id ?? null }
   if (!current) return { ...columns, type: body.type, ...owner }
@@ -97,34 +105,45 @@ const optionColumns = (body: Body) => ({
   date_format: body.date_format,
   decimal_separator: body.decimal_separator,
   mapping: body.mapping ? JSON.stringify(body.mapping) : body.mapping,
+  constants: body.constants ? JSON.stringify(body.constants) : body.constants,
+  header_row: body.header_row,
+  sheet: body.sheet,
+  unknown_references: body.unknown_references,
   replace_lists: flagOf(body.replace_lists),
   omit_invalid_cells: flagOf(body.omit_invalid_cells),
   process_in_queue: flagOf(body.process_in_queue),
 })
 
-/** Adds an error for each field that does not exist or that is mapped to two columns. */
+/** Adds an error for each field and each header that a rule names and that does not exist. */
 async function checkMapping({ ctx, errors }: Writing<Row>, type: ImportType, mapping: Mapping): Promise<void> {
   const known = await importColumns(ctx, type)
-  const taken = new Set<string>()
-  for (const [header, field] of Object.entries(mapping)) {
+  for (const [header, mapped] of Object.entries(mapping)) {
     const at = `mapping.${header}`
     if (header.length > maxHeaderLength)
       errors.invalid('mapping', `A header has at most ${maxHeaderLength} characters.`)
-    else if (field === null) continue
-    else if (!known.has(field)) errors.invalid(at, `There is no such field.${didYouMean(field, known.keys())}`)
-    else if (taken.has(field)) errors.invalid(at, `Another column already has the field ${field}.`)
-    else taken.add(field)
+    else
+      for (const field of mappedFields(mapped))
+        if (!known.has(field)) errors.invalid(at, `There is no such field.${didYouMean(field, known.keys())}`)
   }
+}
+
+async function checkConstants({ ctx, errors }: Writing<Row>, type: ImportType, constants: Constants): Promise<void> {
+  const known = await importColumns(ctx, type)
+  for (const field of Object.keys(constants))
+    if (!known.has(field))
+      errors.invalid(`constants.${field}`, `There is no such field.${didYouMean(field, known.keys())}`)
 }
 
 const maxHeaderLength = 1000
 
 /** Returns the custom attributes that the mapping names. A completed import needs none of them. */
 async function referencesInMapping(ctx: Context, row: Row): Promise<StoredReference[]> {
-  if (row.mapping === null || row.state === 'completed') return []
+  if ((row.mapping === null && row.constants === null) || row.state === 'completed') return []
   const columns = await importColumns(ctx, row.type as ImportType)
-  const codes = Object.values(JSON.parse(row.mapping) as Mapping).map((name) => {
-    const [first, code] = columns.get(name ?? '')?.path ?? []
+  const mapped = Object.values(JSON.parse(row.mapping ?? '{}') as Mapping).flatMap(mappedFields)
+  const fixed = Object.keys(JSON.parse(row.constants ?? '{}') as Constants)
+  const codes = [...mapped, ...fixed].map((name) => {
+    const [first, code] = columns.get(name)?.path ?? []
     return first === 'custom_attributes' ? code : undefined
   })
   const own = await customAttributes(ctx, row.type as ImportType)
@@ -208,6 +227,10 @@ const resource = defineResource({
     date_format: row.date_format as Import['date_format'],
     decimal_separator: row.decimal_separator as Import['decimal_separator'],
     mapping: row.mapping === null ? null : (JSON.parse(row.mapping) as Mapping),
+    constants: row.constants === null ? null : (JSON.parse(row.constants) as Constants),
+    header_row: row.header_row,
+    sheet: row.sheet,
+    unknown_references: row.unknown_references as Import['unknown_references'],
     replace_lists: row.replace_lists === 1,
     omit_invalid_cells: row.omit_invalid_cells === 1,
     process_in_queue: row.process_in_queue === 1,
@@ -217,6 +240,8 @@ const resource = defineResource({
     omitted_cells_count: row.omitted_cells_count,
     errors_count: row.errors_count,
     errors: JSON.parse(row.errors) as Import['errors'],
+    changes: JSON.parse(row.changes) as Import['changes'],
+    warnings: JSON.parse(row.warnings) as Import['warnings'],
     summary: JSON.parse(row.summary) as Import['summary'],
     progress: row.progress,
     // `loadRelated` fills in the file.

@@ -6,10 +6,11 @@ import type { FieldErrors } from '../../contract/output/problems.ts'
 import type { OperationId } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
-import { unescapeFormula } from '../../kernel/resource/csv-cells.ts'
 import type { CellFormats } from './cell-formats.ts'
 import { CellFault } from './cell-readers.ts'
 import type { FileColumn, ImportType } from './columns.ts'
+import { putValue } from './put-value.ts'
+import { readCell } from './read-cell.ts'
 import type { SheetRow } from './read-rows.ts'
 
 export interface RowError {
@@ -17,6 +18,13 @@ export interface RowError {
   column: string | null
   code: string
   message: string
+}
+
+/** A value that the import reads as another value. Null is an empty cell. */
+export interface CellChange {
+  column: string
+  from: string | null
+  to: string | null
 }
 
 /** The error for a row that cannot be imported, with all errors of the row. */
@@ -32,8 +40,15 @@ export interface RowDraft {
   row: number
   /** The original cells, for the error report. */
   cells: readonly string[]
-  columns: readonly (FileColumn | null)[]
+  columns: readonly FileColumn[]
   body: Readonly<Record<string, unknown>>
+  /** The names of records that references.ts finds, by field. */
+  names: Readonly<Partial<Record<string, string>>>
+  /** Cells without a value, such as `#N/A`, which are left out. */
+  omissions: readonly RowError[]
+  changes: readonly CellChange[]
+  /** The changes by references.ts, by field. A row that is read again keeps them. */
+  named: Map<string, CellChange>
   /** Tag names; undefined when the row has none. */
   tags: readonly string[] | undefined
   /** The e-mail address of a lead's person. */
@@ -50,13 +65,15 @@ export const rowRefused = (
   message: string,
   code = 'validation_failed',
 ) => {
-  const column = columns.find((each) => each?.name === field)?.header ?? field
+  const column = columns.find((each) => each.name === field)?.header ?? field
   return new RowRefused([{ row, column, code, message }])
 }
 
 /** The columns and formats for reading the cells of a file. */
 export interface CellReading {
-  columns: readonly (FileColumn | null)[]
+  columns: readonly FileColumn[]
+  /** The number of cells of the header. */
+  width: number
   formats: CellFormats
 }
 
@@ -66,26 +83,32 @@ export interface CellReading {
  */
 export function parseRow(
   { row, cells }: SheetRow,
-  { columns, formats }: CellReading,
+  { columns, width, formats }: CellReading,
   omitted: ReadonlySet<string> = new Set(),
+  named: RowDraft['named'] = new Map(),
 ): RowDraft {
   const body: Record<string, unknown> = {}
   const errors: RowError[] = []
+  const omissions: RowError[] = []
+  const changes: CellChange[] = []
   const fail = (column: string | null, message: string): void => {
     errors.push({ row, column, code: 'validation_failed', message })
   }
-  if (cells.length !== columns.length) fail(null, `The row has ${cells.length} cells, the header ${columns.length}.`)
-  for (const [index, column] of columns.entries()) {
-    const cell = unescapeFormula(cells[index] ?? '')
-    if (!column || cell.trim() === '' || omitted.has(column.header)) continue
+  if (cells.length !== width) fail(null, `The row has ${cells.length} cells, the header ${width}.`)
+  for (const column of columns) {
+    if (omitted.has(column.header)) continue
     try {
-      put(body, column.path, cell.trim() === 'NULL' ? column.cleared : column.read(cell, formats))
+      const read = readCell(column, cells, formats)
+      if (read === undefined) continue
+      if (read.change) changes.push({ column: column.header, ...read.change })
+      if (read.lost) omissions.push({ row, column: column.header, code: 'validation_failed', message: read.lost })
+      else if ('value' in read) putValue(body, column, read.value, changes)
     } catch (error) {
       if (!(error instanceof CellFault)) throw error
       fail(column.header, error.message)
     }
   }
-  const { tags, person_email: personEmail, id, ...rest } = body
+  const { tags, person_email: personEmail, id, names = {}, ...rest } = body
   return {
     row,
     cells,
@@ -94,20 +117,12 @@ export function parseRow(
     tags: tags as string[] | undefined,
     personEmail: personEmail as string | null | undefined,
     id,
+    names: names as Record<string, string>,
+    omissions,
+    changes,
+    named,
     errors,
   }
-}
-
-function put(body: Record<string, unknown>, path: readonly string[], value: unknown): void {
-  const [key = '', ...below] = path
-  if (below.length === 0) {
-    // Plain assignment to `__proto__` would set the prototype instead of a key.
-    Object.defineProperty(body, key, { value, enumerable: true, configurable: true, writable: true })
-    return
-  }
-  const inner = Object.hasOwn(body, key) ? (body[key] as Record<string, unknown>) : {}
-  put(inner, below, value)
-  put(body, [key], inner)
 }
 
 const writes: Record<ImportType, { create: OperationId; update: OperationId; remove: OperationId }> = {
@@ -168,18 +183,24 @@ export const rowErrors = (draft: RowDraft, errors: FieldErrors, code = 'validati
     }))
   })
 
-/** Column names of fields, if different from the field name. */
-const aliases: Readonly<Record<string, string>> = { tag_ids: 'tags' }
+/** Column names of fields, if different from the field name, the nearest first. */
+const aliases: Readonly<Record<string, readonly string[]>> = {
+  tag_ids: ['tags'],
+  person_id: ['person_email', 'person'],
+  person: ['person_email', 'person'],
+  user_id: ['user'],
+  lead_pipeline_id: ['pipeline'],
+  lead_pipeline_stage_id: ['stage', 'status'],
+  lead_source_id: ['source'],
+  lead_type_id: ['type'],
+}
 
 /** Returns the header of the most specific column that contains the field. */
 function columnOf({ columns }: RowDraft, field: string): string | null {
-  const [first = '', ...rest] = field.split('.')
-  const at = [aliases[first] ?? first, ...rest].join('.')
-  const around = columns.filter(
-    (column): column is FileColumn => column !== null && `${at}.`.startsWith(`${column.path.join('.')}.`),
-  )
+  const [first = ''] = field.split('.')
+  const around = columns.filter((column) => `${field}.`.startsWith(`${column.path.join('.')}.`))
   const nearest = around.sort((one, other) => other.path.length - one.path.length)[0]
   if (nearest) return nearest.header
-  const byEmail = first === 'person_id' ? columns.find((column) => column?.name === 'person_email') : undefined
-  return byEmail?.header ?? null
+  const named = (aliases[first] ?? []).map((name) => columns.find((column) => column.name === name))
+  return named.find((column) => column !== undefined)?.header ?? null
 }

@@ -11,7 +11,8 @@ import { fileRows } from '../files/rows.ts'
 import { type ImportPlan, type RowReading, readRow } from './apply-row.ts'
 import type { CellFormats } from './cell-formats.ts'
 import { type FileColumn, type Mapping, readHeader } from './columns.ts'
-import { isWorkbook, readRows, type SheetRow } from './read-rows.ts'
+import { countryReader } from './countries.ts'
+import { cardType, createFindings, type Findings, isWorkbook, readRows, type SheetRow } from './read-rows.ts'
 import { type CellReading, parseRow, type RowDraft } from './row-drafts.ts'
 import { UnreadableFile } from './unreadable-file.ts'
 
@@ -44,6 +45,8 @@ export const planOf = (row: ImportRow): ImportPlan => ({
   type: row.type as ImportPlan['type'],
   action: row.action as ImportPlan['action'],
   mapping: mappingOf(row),
+  constants: row.constants === null ? null : (JSON.parse(row.constants) as ImportPlan['constants']),
+  unknown: row.unknown_references as ImportPlan['unknown'],
   omitsCells: row.omit_invalid_cells === 1,
   replacesLists: row.replace_lists === 1,
 })
@@ -51,7 +54,14 @@ export const planOf = (row: ImportRow): ImportPlan => ({
 export const mappingOf = ({ mapping }: Pick<ImportRow, 'mapping'>): Mapping | null =>
   mapping === null ? null : (JSON.parse(mapping) as Mapping)
 
-const formatsOf = (row: ImportRow, contentType: string): CellFormats => ({
+const formatsOf = async (
+  { services: { config } }: Context,
+  row: ImportRow,
+  contentType: string,
+): Promise<CellFormats> => ({
+  country: await countryReader(config.locale),
+  locale: config.locale,
+  currency: config.currency,
   date: row.date_format as CellFormats['date'],
   decimal: row.decimal_separator as CellFormats['decimal'],
   hasPlainNumbers: isWorkbook(contentType),
@@ -96,17 +106,26 @@ export async function openFile(ctx: Context, row: ImportRow) {
   const [file] = row.file_id === null ? [] : await fileRows(ctx, [row.file_id])
   const source = file && (await ctx.services.files.find(file.sha256))
   if (!file || !source) throw new UnreadableFile('The file of the import is gone.')
-  return { file, source, contentType: file.content_type }
+  // The type of a card file in another encoding than UTF-8 cannot be detected.
+  return { file, source, contentType: /\.vcf$/i.test(file.name) ? cardType : file.content_type }
 }
 
 /** Returns the rows of the import's file, including the header. Throws `UnreadableFile`. */
-export async function openTable(ctx: Context, row: ImportRow): Promise<AsyncGenerator<SheetRow>> {
+export async function openTable(
+  ctx: Context,
+  row: ImportRow,
+  findings: Findings = createFindings(),
+): Promise<AsyncGenerator<SheetRow>> {
   const { source, contentType } = await openFile(ctx, row)
-  return readRows(source, { contentType, separator: row.field_separator, encoding: row.encoding })
+  const { field_separator: separator, encoding, header_row: headerRow, sheet } = row
+  return readRows(source, { contentType, separator, encoding, headerRow, sheet, findings })
 }
 
 export interface ImportTable {
-  columns: readonly (FileColumn | null)[]
+  columns: readonly FileColumn[]
+  headers: readonly string[]
+  leftOut: readonly number[]
+  findings: Findings
   faults: readonly { column: string | null; message: string }[]
   batches: AsyncGenerator<Batch>
 }
@@ -131,13 +150,14 @@ export interface Batch {
  */
 export async function readTable(ctx: Context, row: ImportRow, skip = 0): Promise<ImportTable> {
   const { contentType } = await openFile(ctx, row)
-  const rows = await openTable(ctx, row)
+  const findings = createFindings()
+  const rows = await openTable(ctx, row, findings)
   const { value: header } = await rows.next()
   if (!header) throw new UnreadableFile('The file is empty.')
   const plan = planOf(row)
   const head = await readHeader(ctx, plan, (header as SheetRow).cells)
-  const reading = { columns: head.columns, formats: formatsOf(row, contentType) }
-  return { ...head, batches: inBatches(rows, skip, (row) => readLine(ctx, plan, row, reading)) }
+  const reading = { columns: head.columns, width: head.headers.length, formats: await formatsOf(ctx, row, contentType) }
+  return { ...head, findings, batches: inBatches(rows, skip, (row) => readLine(ctx, plan, row, reading)) }
 }
 
 function readLine(
@@ -146,9 +166,10 @@ function readLine(
   row: SheetRow,
   cells: CellReading,
   omitted?: ReadonlySet<string>,
+  named?: RowDraft['named'],
 ): ImportLine {
-  const draft = parseRow(row, cells, omitted)
-  const without = (headers: ReadonlySet<string>): ImportLine => readLine(ctx, plan, row, cells, headers)
+  const draft = parseRow(row, cells, omitted, named)
+  const without = (headers: ReadonlySet<string>): ImportLine => readLine(ctx, plan, row, cells, headers, draft.named)
   try {
     const reading = readRow(ctx, plan, draft)
     return { draft, without, reading: () => reading }

@@ -5,15 +5,23 @@ import { once } from 'node:events'
 import { inflateRawSync } from 'node:zlib'
 import { readSheet } from 'read-excel-file/universal'
 
-/** The bytes of one sheet within the workbook. */
+/** The bytes of one part of the workbook: a sheet, or what says how sheets are shown. */
 export interface SheetPart {
+  name: string
   from: number
   to: number
   isPacked: boolean
 }
 
 /** A row, the end of the sheet, or the reason why the sheet cannot be read. */
-export type SheetLine = string[] | { end: true } | { error: string }
+export type SheetLine = string[] | { sheets: string[] } | { end: true } | { error: string }
+
+interface Sheet {
+  name: string
+  isHidden: boolean
+  /** The name of its part. */
+  part: string
+}
 
 /** Rounds a number to the 15 digits that spreadsheets show. Files store 17 digits. */
 const numberText = (text: string): string =>
@@ -40,9 +48,9 @@ async function write(value: SheetLine): Promise<void> {
  */
 function checkPlaces(bytes: Buffer, parts: readonly SheetPart[]): void {
   const place = /<(?:[\w.-]+:)?(?:row|c)\s(?:[^<>]*?\s)?r\s*=\s*["']([^"'<>]*)["']/g
-  for (const { from, to, isPacked } of parts) {
-    const part = bytes.subarray(from, to)
-    const xml = (isPacked ? inflateRawSync(part, { maxOutputLength: maxBytes }) : part).toString('latin1')
+  for (const part of parts) {
+    if (!isSheet(part)) continue
+    const xml = xmlOf(bytes, part).toString('latin1')
     for (const [, at = ''] of xml.matchAll(place)) {
       const [, column = '', row] = /^([A-Z]{0,3})(\d{1,7})$/.exec(at) ?? []
       if (row === undefined || Number(row) > maxRow || (column.length === 3 && column > 'ALL'))
@@ -54,14 +62,105 @@ function checkPlaces(bytes: Buffer, parts: readonly SheetPart[]): void {
 const maxRow = 1_048_576
 const maxBytes = 200 * 1024 * 1024
 
+const isSheet = ({ name }: SheetPart): boolean => /^\/?xl\/worksheets\//i.test(name)
+
+function xmlOf(bytes: Buffer, { from, to, isPacked }: SheetPart): Buffer {
+  const part = bytes.subarray(from, to)
+  return isPacked ? inflateRawSync(part, { maxOutputLength: maxBytes }) : part
+}
+
+const entities: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" }
+
+/** Returns the attributes of a tag, without the prefixes of their names. */
+const attributesOf = (tag: string): Record<string, string> =>
+  Object.fromEntries(
+    [...tag.matchAll(/([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)')/g)].map(([, name = '', double, single]) => [
+      name.replace(/^.*:/, ''),
+      (double ?? single ?? '').replace(/&(?:#(\d+)|#x([\da-f]+)|(\w+));/gi, (all, digits, hex, word) =>
+        word ? (entities[word] ?? all) : String.fromCodePoint(digits ? Number(digits) : Number.parseInt(hex, 16)),
+      ),
+    ]),
+  )
+
+/** Returns the sheets in their order; none if the workbook describes them in an unknown way. */
+function sheetsOf(bytes: Buffer, parts: readonly SheetPart[]): Sheet[] {
+  const text = (pattern: RegExp): string => {
+    const part = parts.find(({ name }) => pattern.test(name))
+    return part ? xmlOf(bytes, part).toString('utf8') : ''
+  }
+  const targets = new Map(
+    [...text(/^\/?xl\/_rels\/workbook\.xml\.rels$/i).matchAll(/<(?:\w+:)?Relationship\s[^>]*>/g)].map(([tag]) => {
+      const { Id = '', Target = '' } = attributesOf(tag)
+      return [Id, Target.startsWith('/') ? Target.slice(1) : `xl/${Target}`]
+    }),
+  )
+  return [...text(/^\/?xl\/workbook\.xml$/i).matchAll(/<(?:\w+:)?sheet\s[^>]*>/g)].map(([tag]) => {
+    const { name = '', state = 'visible', id = '' } = attributesOf(tag)
+    return { name, isHidden: state !== 'visible', part: targets.get(id) ?? '' }
+  })
+}
+
+/** Returns the number of digits of each style that shows zeros before a number, such as `00000`. */
+function zeroStyles(bytes: Buffer, parts: readonly SheetPart[]): Map<number, number> {
+  const part = parts.find(({ name }) => /^\/?xl\/styles\.xml$/i.test(name))
+  const xml = part ? xmlOf(bytes, part).toString('utf8') : ''
+  const codes = new Map(
+    [...xml.matchAll(/<(?:\w+:)?numFmt\s[^>]*>/g)].map(([tag]) => {
+      const { numFmtId = '', formatCode = '' } = attributesOf(tag)
+      return [
+        numFmtId,
+        /^0{2,}$/.test(formatCode.replace(/\\.|"[^"]*"|;.*$/g, '')) ? (formatCode.split(';')[0]?.length ?? 0) : 0,
+      ]
+    }),
+  )
+  const [, formats = ''] = /<(?:\w+:)?cellXfs[\s>]([\s\S]*?)<\/(?:\w+:)?cellXfs>/.exec(xml) ?? []
+  const styles = [...formats.matchAll(/<(?:\w+:)?xf\s[^>]*>/g)].map(([tag]) =>
+    codes.get(attributesOf(tag).numFmtId ?? ''),
+  )
+  return new Map(styles.flatMap((digits, style) => (digits ? [[style, digits] as const] : [])))
+}
+
+/** Adds the zeros that the sheet shows before numbers, such as those of a postal code. */
+function addZeros(
+  rows: (string | null)[][],
+  bytes: Buffer,
+  parts: readonly SheetPart[],
+  sheet: Sheet | undefined,
+): void {
+  const styles = zeroStyles(bytes, parts)
+  const own = parts.filter(isSheet)
+  const part =
+    own.find(({ name }) => name.replace(/^\//, '') === sheet?.part) ?? (own.length === 1 ? own[0] : undefined)
+  if (styles.size === 0 || !part) return
+  const xml = xmlOf(bytes, part).toString('utf8')
+  for (const [tag] of xml.matchAll(/<(?:\w+:)?c\s[^>]*>/g)) {
+    const { r = '', s = '' } = attributesOf(tag)
+    const digits = styles.get(Number(s))
+    const [, letters = '', row] = /^([A-Z]+)(\d+)$/.exec(r) ?? []
+    const cells = digits === undefined ? undefined : rows[Number(row) - 1]
+    const at = [...letters].reduce((sum, letter) => sum * 26 + letter.charCodeAt(0) - 64, 0) - 1
+    const text = cells?.[at]
+    if (cells && typeof text === 'string' && /^\d+$/.test(text)) cells[at] = text.padStart(digits ?? 0, '0')
+  }
+}
+
 const chunks: Buffer[] = []
 for await (const chunk of process.stdin) chunks.push(chunk as Buffer)
 const bytes = Buffer.concat(chunks)
 try {
-  checkPlaces(bytes, JSON.parse(process.argv[2] ?? '[]') as SheetPart[])
+  const parts = JSON.parse(process.argv[2] ?? '[]') as SheetPart[]
+  const wanted = process.argv[3] ?? ''
+  checkPlaces(bytes, parts)
+  const sheets = sheetsOf(bytes, parts)
+  const visible = sheets.filter(({ isHidden }) => !isHidden)
+  await write({ sheets: visible.map(({ name }) => name) })
+  const sheet = wanted === '' ? (visible[0] ?? sheets[0]) : sheets.find(({ name }) => name === wanted)
+  if (wanted !== '' && !sheet) throw new Error(`The workbook has no sheet ${wanted}.`)
   const input = bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length)
-  const rows = await readSheet(input, 1, { parseNumber: numberText })
-  for (const row of rows) await write(row.map(cellText))
+  const read = await readSheet(input, sheet ? sheets.indexOf(sheet) + 1 : 1, { parseNumber: numberText })
+  const rows = read.map((row) => row.map(cellText))
+  addZeros(rows, bytes, parts, sheet)
+  for (const row of rows) await write(row)
   await write({ end: true })
 } catch (error) {
   await write({ error: error instanceof Error ? error.message : String(error) })

@@ -14,14 +14,21 @@ const memoryMiB = 768
  */
 const firstRowTimeoutMs = 30_000
 
+const noSheet = (name: string): string => `The workbook has no sheet ${name}.`
+
 /** Throws `UnreadableFile` for invalid workbooks and those that exceed the limits. */
-export async function* sheetRows(bytes: Buffer): AsyncGenerator<string[]> {
+export async function* sheetRows(
+  bytes: Buffer,
+  { sheet, findings }: { sheet?: string | null; findings: { sheets: readonly string[] } },
+): AsyncGenerator<string[]> {
   const entries = zipEntries(bytes)
   if (typeof entries === 'string') throw new UnreadableFile(entries)
   const sheets = entries
-    .filter(({ name }) => /^\/?xl\/worksheets\/.*\.xml$/i.test(name))
-    .map(({ from, to, isPacked }): SheetPart => ({ from, to, isPacked }))
-  const reader = startPipedProcess(program, memoryMiB, [JSON.stringify(sheets)])
+    .filter(({ name }) =>
+      /^\/?xl\/(worksheets\/.*\.xml|workbook\.xml|styles\.xml|_rels\/workbook\.xml\.rels)$/i.test(name),
+    )
+    .map(({ name, from, to, isPacked }): SheetPart => ({ name, from, to, isPacked }))
+  const reader = startPipedProcess(program, memoryMiB, [JSON.stringify(sheets), sheet ?? ''])
   const failed = new Promise<never>((_resolve, reject) => reader.once('error', reject))
   failed.catch(() => undefined)
   const patience = setTimeout(() => reader.kill('SIGKILL'), firstRowTimeoutMs)
@@ -37,7 +44,9 @@ export async function* sheetRows(bytes: Buffer): AsyncGenerator<string[]> {
       if (done) throw new UnreadableFile('The workbook takes too much memory or time to be read.')
       const row = JSON.parse(line) as SheetLine
       if (Array.isArray(row)) yield row
+      else if ('sheets' in row) findings.sheets = row.sheets
       else if ('end' in row) return
+      else if (sheet && row.error === noSheet(sheet)) throw new UnreadableFile(row.error)
       else throw new UnreadableFile('The file is not a workbook that can be read.', row.error)
     }
   } finally {

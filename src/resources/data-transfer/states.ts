@@ -80,7 +80,13 @@ export const beginProcessing = (
         isFirst = row.state === 'validated'
         if (isFirst) await ctx.db.deleteFrom('import_errors').where('import_id', '=', id).execute()
         return {
-          ...(isFirst && { ...initialState, rows_count: row.rows_count, started_at: now(ctx) }),
+          ...(isFirst && {
+            ...initialState,
+            changes: row.changes,
+            warnings: row.warnings,
+            rows_count: row.rows_count,
+            started_at: now(ctx),
+          }),
           state: 'processing',
         }
       },

@@ -3,13 +3,13 @@
 import { nearest } from '../../contract/input/did-you-mean.ts'
 import type { Schema } from '../../contract/types.ts'
 import { fold } from '../../kernel/values/format.ts'
-import type { ImportColumn, ImportType } from './columns.ts'
+import type { ImportColumn, ImportType, Mapping } from './columns.ts'
 import type { ColumnValues } from './detect-formats.ts'
 
 type Confidence = Schema<'ImportColumn'>['confidence']
 
 export interface Suggestion {
-  field: string | null
+  mapped: Mapping[string]
   confidence: Confidence
 }
 
@@ -17,6 +17,8 @@ const company =
   'company|company name|organization|account|account name|customer|employer|firma|firmenname|unternehmen|kunde|empresa|entreprise|societe|azienda'
 const email =
   'email|e mail|email address|e mail address|mail|primary email|contact email|e mail adresse|correo|correo electronico|courriel|adresse mail'
+const owner =
+  'owner|account owner|contact owner|lead owner|deal owner|record owner|assigned to|sales rep|sales agent|verantwortlich|besitzer'
 const tags = 'tag|labels|label|categories|schlagworte|etiquetas|etiquettes'
 
 /**
@@ -29,16 +31,20 @@ const usualNames: Record<ImportType, Readonly<Record<string, string>>> = {
     contact_numbers:
       'phone|phone number|phones|telephone|telephone number|tel|mobile|mobile phone|cell|cell phone|telefon|telefonnummer|handy|mobil|telefono|numero de telephone',
     organization_name: company,
+    user: owner,
     job_title: 'title|position|role|job|function|funktion|stelle|cargo|poste|fonction',
     tags,
   },
   organizations: {
     name: company,
-    'address.address': 'street|address|street address|address line 1|strasse|adresse|direccion|rue|via',
-    'address.city': 'city|town|ort|stadt|ciudad|ville|citta',
-    'address.postcode': 'zip|zip code|postal code|post code|plz|postleitzahl|codigo postal|code postal|cap',
-    'address.state': 'state|province|region|county|bundesland|provincia',
-    'address.country': 'country|country code|land|pais|pays|paese',
+    'address.address':
+      'street|address|street address|address line 1|billing street|billing address|strasse|adresse|direccion|rue|via',
+    user: owner,
+    'address.city': 'city|billing city|town|ort|stadt|ciudad|ville|citta',
+    'address.postcode':
+      'zip|zip code|billing zip|billing postal code|billing zip postal code|postal code|post code|plz|postleitzahl|codigo postal|code postal|cap',
+    'address.state': 'state|billing state|billing state province|province|region|county|bundesland|provincia',
+    'address.country': 'country|billing country|country code|land|pais|pays|paese',
     tags,
   },
   products: {
@@ -54,6 +60,14 @@ const usualNames: Record<ImportType, Readonly<Record<string, string>>> = {
     description: 'notes|note|details|comment|comments|beschreibung|notizen|descripcion',
     lead_value: 'value|amount|deal value|deal amount|close value|wert|betrag|importe|valor|montant',
     person_email: email,
+    person: 'contact|contact name|contact person|person name|client name|ansprechpartner|kontakt',
+    organization_name: company,
+    user: owner,
+    stage: 'deal stage|stage name|phase',
+    status: 'deal status|outcome|ergebnis',
+    pipeline: 'deal pipeline|sales pipeline',
+    source: 'lead source|deal source|quelle',
+    type: 'deal type|lead type|opportunity type',
     expected_close_date: 'expected close|expected close date|expected closing date|forecast date|close date',
     closed_at: 'closed|closed on|closed date|date closed|closed time',
     lost_reason: 'loss reason|reason lost|reason for loss',
@@ -83,15 +97,15 @@ export function suggestFields(
   fields: ReadonlyMap<string, ImportColumn>,
   columns: readonly ColumnValues[],
 ): Suggestion[] {
-  const found = columns.map((): Suggestion => ({ field: null, confidence: 'none' }))
+  const found = columns.map((): Suggestion => ({ mapped: null, confidence: 'none' }))
   const taken = new Set<string>()
   const apply = (confidence: Confidence, rule: Rule): void => {
     for (const [index, column] of columns.entries()) {
-      if (found[index]?.field !== null) continue
+      if (found[index]?.mapped !== null) continue
       const field = rule(column)
       if (field === undefined || taken.has(field) || !fields.has(field)) continue
       taken.add(field)
-      found[index] = { field, confidence }
+      found[index] = { mapped: field, confidence }
     }
   }
   // A column `ID` usually contains the ids of another system, so it is not suggested as the lead
@@ -106,12 +120,59 @@ export function suggestFields(
   apply('exact', ({ header }) => header)
   apply('exact', ({ header }) => own.get(normalizeHeader(header)))
   apply('likely', ({ header }) => usual.get(normalizeHeader(header)))
+  if (type === 'persons') suggestNameParts(found, taken, columns)
+  suggestFurtherPoints(type, found, columns)
   apply('possible', fieldByValues(type))
   apply('possible', ({ header }) => {
     const name = normalizeHeader(header)
     return name.length < minSimilarLength ? undefined : similar.get(nearest(name, similar.keys()) ?? '')
   })
   return found
+}
+
+/** The headers of the parts of a name, in the order of the parts. */
+const nameParts = [
+  'salutation|prefix|name prefix|anrede|titel',
+  'first name|given name|forename|vorname|prenom|nombre de pila|primer nombre|voornaam|fornamn',
+  'middle name|additional name|second name|zweiter vorname',
+  'last name|family name|surname|nachname|familienname|nom de famille|apellido|apellidos|cognome|achternaam|efternamn',
+  'suffix|name suffix',
+]
+
+/** Suggests the columns of a first and a last name, if no column has the whole name. */
+function suggestNameParts(found: Suggestion[], taken: Set<string>, columns: readonly ColumnValues[]): void {
+  const places = columns.map(({ header }) =>
+    nameParts.findIndex((names) => names.split('|').includes(normalizeHeader(header))),
+  )
+  if (taken.has('name') || !places.some((place) => place === 1 || place === 3)) return
+  for (const [index, place] of places.entries())
+    if (place >= 0 && found[index]?.mapped === null)
+      found[index] = { mapped: { fields: ['name'], order: place + 1 }, confidence: 'likely' }
+  taken.add('name')
+}
+
+const further: readonly (readonly [field: string, header: RegExp])[] = [
+  [
+    'emails',
+    /^(?:(?:work|home|business|private|personal|other|second|secondary|alternative) )?e ?mail(?: address)?(?: \d+)?(?: address)?$/,
+  ],
+  [
+    'contact_numbers',
+    /^(?:(?:work|home|business|private|personal|other|second|secondary|mobile|cell|office|direct) )?(?:phone|telephone|tel|mobile|cell|handy|telefon|mobil)(?: (?:number|phone))?(?: \d+)?$/,
+  ],
+]
+
+/** Suggests all columns whose headers name an address or a number, because persons have several. */
+function suggestFurtherPoints(type: ImportType, found: Suggestion[], columns: readonly ColumnValues[]): void {
+  if (type !== 'persons') return
+  for (const [index, { header, values }] of columns.entries())
+    for (const [field, pattern] of further) {
+      const filled = values.filter((value) => value.trim() !== '')
+      const isFit = field === 'emails' ? isEmail : isPhone
+      if (found[index]?.mapped !== null || !pattern.test(normalizeHeader(header))) continue
+      if (filled.length > 0 && filled.every((value) => isFit(value.trim())))
+        found[index] = { mapped: { fields: [field] }, confidence: 'likely' }
+    }
 }
 
 /** Returns a map from normalized name to field. Custom attributes occur by code and by name. */

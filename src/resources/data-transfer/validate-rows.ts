@@ -14,6 +14,7 @@ import {
   findEarlierRecord,
   undoBatch,
 } from './dry-run-index.ts'
+import { addChanges, addLeftOut, createNotices, warningsOf } from './notices.ts'
 import { readAhead } from './read-ahead.ts'
 import { initialState } from './resource.ts'
 import { addToCounts, type ReportedRow, saveErrors } from './row-errors.ts'
@@ -46,7 +47,8 @@ export async function validateRows(run: ImportRun): Promise<boolean> {
     await resetResults(run, null)
     const row = await resetResults(run, await countRows(ctx, await findImport(ctx, run.id)))
     await asImportUser(ctx, row)
-    const { faults, batches } = await readTable(ctx, row)
+    const table = await readTable(ctx, row)
+    const { faults, batches } = table
     if (faults.length > 0) {
       await finishValidation(run, [
         { cells: [], errors: faults.map((fault) => ({ row: 1, code: 'invalid_header', ...fault })), isImported: false },
@@ -54,9 +56,19 @@ export async function validateRows(run: ImportRun): Promise<boolean> {
       return true
     }
     const memory = createDryRunIndex()
-    const outcome = await runBatches(run, readAhead(batches), (batch) => beginBatch(run, batch, memory))
+    const notices = createNotices()
+    const notice = ({ lines }: Batch): void => {
+      for (const { draft } of lines) {
+        addChanges(notices, [...draft.changes, ...draft.named.values()])
+        addLeftOut(notices, table.headers, table.leftOut, draft.cells)
+      }
+    }
+    const outcome = await runBatches(run, readAhead(batches), (batch) => beginBatch(run, batch, memory, notice))
     if (outcome === 'interrupted') return false
-    await finishValidation(run, [])
+    await finishValidation(run, [], {
+      changes: JSON.stringify([...notices.changes.values()]),
+      warnings: JSON.stringify(warningsOf(notices, table.findings)),
+    })
   } catch (error) {
     if (!(error instanceof ImportRefused || error instanceof UnreadableFile)) throw error
     await finishValidation(run, [
@@ -69,11 +81,13 @@ export async function validateRows(run: ImportRun): Promise<boolean> {
 }
 
 /** Starts the dry run of a batch. Its errors are stored while the next batch runs. */
-function beginBatch(run: ImportRun, batch: Batch, memory: DryRunIndex): BatchStep {
+function beginBatch(run: ImportRun, batch: Batch, memory: DryRunIndex, notice: (batch: Batch) => void): BatchStep {
   const tried = tryBatch(run, batch, memory)
   const finish = async (): Promise<true> => {
     endBatch(memory)
-    await storeBatch(run, batch, await tried)
+    const failing = await tried
+    notice(batch)
+    await storeBatch(run, batch, failing)
     return true
   }
   return { worked: tried, begun: tried, finish }
@@ -140,7 +154,11 @@ async function storeBatch(run: ImportRun, { from, lines }: Batch, failing: reado
  * least one row is valid, and, with the strategy `stop-on-errors`, there are at most
  * `allowed_errors` errors.
  */
-const finishValidation = (run: ImportRun, failing: readonly ReportedRow[]): Promise<void> =>
+const finishValidation = (
+  run: ImportRun,
+  failing: readonly ReportedRow[],
+  told: Partial<Pick<ImportRow, 'changes' | 'warnings'>> = {},
+): Promise<void> =>
   transaction(runContext(run), async (ctx) => {
     const row = await findValidating(ctx, run)
     await saveErrors(ctx, run.id, failing)
@@ -152,5 +170,5 @@ const finishValidation = (run: ImportRun, failing: readonly ReportedRow[]): Prom
     const none = nothing ? [importFault('The file has no rows.', 'unreadable')] : []
     if (nothing) await saveErrors(ctx, run.id, none)
     const all = nothing ? addToCounts(row, none) : counts
-    await storeState(ctx, row, { ...all, progress: 100, state: isValid ? 'validated' : 'invalid' })
+    await storeState(ctx, row, { ...all, ...told, progress: 100, state: isValid ? 'validated' : 'invalid' })
   })

@@ -1,6 +1,8 @@
 // The column of tags in a CSV export.
-import { listColumn } from '../../kernel/resource/csv-cells.ts'
+import { listColumn, nameSeparators } from '../../kernel/resource/csv-cells.ts'
 
-export const tagNames = listColumn<{ tags: readonly { name: string }[] }>('tags', ({ tags }) =>
-  tags.map(({ name }) => name),
+export const tagNames = listColumn<{ tags: readonly { name: string }[] }>(
+  'tags',
+  ({ tags }) => tags.map(({ name }) => name),
+  nameSeparators,
 )

@@ -1,0 +1,94 @@
+// Reads one cell by its column: removes what spreadsheets add, replaces values by the column's
+// rule, and converts the text to the value of the field.
+
+import { unescapeFormula } from '../../kernel/resource/csv-cells.ts'
+import { fold } from '../../kernel/values/format.ts'
+import { type CellFormats, currencyCodeIn } from './cell-formats.ts'
+import {
+  type CellReader,
+  readAddresses,
+  readCountryCode,
+  readDate,
+  readDecimal,
+  readMoment,
+  readNames,
+  readNumbers,
+} from './cell-readers.ts'
+import type { FileColumn } from './columns.ts'
+import { splitNames } from './list-cells.ts'
+import { isEmptyDate, lostCell, meansNothing, withoutGuard } from './spreadsheet-marks.ts'
+
+export interface ReadCell {
+  value?: unknown
+  /** Why the cell has no value, although it is not empty. */
+  lost?: string
+  change?: { from: string | null; to: string | null }
+}
+
+const isDate = (read: CellReader): boolean => read === readDate || read === readMoment
+const isPoints = (read: CellReader): boolean => read === readAddresses || read === readNumbers
+
+/** Returns undefined for an empty cell. */
+export function readCell(column: FileColumn, cells: readonly string[], formats: CellFormats): ReadCell | undefined {
+  const { read, values, constant } = column
+  const cell = constant ?? unescapeFormula(cells[column.index] ?? '')
+  if (cell.trim() === '') return undefined
+  if (constant !== undefined) return { value: read(constant, formats), change: { from: null, to: constant } }
+  const text = withoutGuard(cell)
+  const trimmed = text.trim()
+  if (trimmed === 'NULL') return { value: column.cleared }
+  const mapped = values === undefined ? undefined : replaced(text, column, values)
+  if (mapped?.to === null) return { change: mapped }
+  if (mapped === undefined) {
+    const lost = lostCell(trimmed, read === readDecimal)
+    if (lost) return { lost: lost.message }
+    if (meansNothing(trimmed)) return { change: { from: trimmed, to: null } }
+    if (trimmed === '' || (isDate(read) && isEmptyDate(trimmed))) return undefined
+  }
+  const value = labelled(read(mapped?.to ?? text, formats), column, cells)
+  const change = mapped ?? changeOf(trimmed, value, column, formats)
+  return change ? { value, change } : { value }
+}
+
+/** Returns the value that the column's rule reads instead, else undefined. */
+function replaced(
+  text: string,
+  { read }: FileColumn,
+  values: ReadonlyMap<string, string | null>,
+): { from: string; to: string | null } | undefined {
+  const whole = values.get(fold(text.trim()))
+  if (whole !== undefined) return { from: text.trim(), to: whole }
+  if (read !== readNames) return undefined
+  const names = splitNames(text)
+  if (!names.some((name) => values.has(fold(name)))) return undefined
+  const left = names.flatMap((name) => values.get(fold(name)) ?? (values.has(fold(name)) ? [] : name))
+  return { from: text.trim(), to: left.length === 0 ? null : left.length === 1 ? (left[0] ?? null) : left.join('|') }
+}
+
+/** Adds the label of the column to addresses and numbers that have none. */
+function labelled(value: unknown, { read, pointLabel }: FileColumn, cells: readonly string[]): unknown {
+  if (!pointLabel || !isPoints(read) || !Array.isArray(value)) return value
+  const cell = pointLabel.index === null ? '' : (cells[pointLabel.index] ?? '')
+  // Google marks the preferred address with an asterisk.
+  const label =
+    cell
+      .replace(/^\s*\*\s*/, '')
+      .trim()
+      .toLowerCase()
+      .slice(0, maxLabelLength) || pointLabel.text
+  return label
+    ? (value as { label?: string | null }[]).map((point) =>
+        typeof point === 'object' && point !== null && !point.label ? { ...point, label } : point,
+      )
+    : value
+}
+
+const maxLabelLength = 30
+
+/** Returns the change of a value that users may not expect: that of a country or of a currency. */
+function changeOf(text: string, value: unknown, { read }: FileColumn, { currency }: CellFormats) {
+  if (read === readCountryCode && value !== text) return { from: text, to: String(value) }
+  if (read !== readDecimal) return undefined
+  const code = currencyCodeIn(text)
+  return code === undefined || code === currency ? undefined : { from: code, to: currency }
+}

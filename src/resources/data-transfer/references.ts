@@ -1,0 +1,333 @@
+// Finds the records that a row names instead of their ids: users by name or e-mail address,
+// pipelines, stages, sources and types by name, and the person of a lead by e-mail address, then by
+// name. An unknown name is an error with a code of its own, because a setting decides about it.
+import { nearest } from '../../contract/input/did-you-mean.ts'
+import type { Context } from '../../kernel/context.ts'
+import { queryCached } from '../../kernel/query/statement-cache.ts'
+import { canSeeOwner } from '../../kernel/query/visibility.ts'
+import { fold } from '../../kernel/values/format.ts'
+import { defaultPipelineId } from '../pipelines/resource.ts'
+import type { ImportPlan } from './apply-row.ts'
+import { addressIn, nameIn, splitAddresses } from './list-cells.ts'
+import type { Lookups } from './lookups.ts'
+import { outcomeIn } from './outcomes.ts'
+import { type RowDraft, type RowError, rowRefused, toRowErrors } from './row-drafts.ts'
+
+/** The error code of a name that no record has, and of a value that the named record excludes. */
+export const unknownCode = 'unknown_reference'
+
+export const addressKey = (email: string): string => fold(email.trim())
+
+interface Named {
+  id: number
+  name: string
+}
+interface NamedStage extends Named {
+  code: string
+  lead_pipeline_id: number
+}
+
+/** The records that rows can name, in the order of their ids. */
+export interface Directory {
+  users: readonly (Named & { email: string })[]
+  pipelines: readonly Named[]
+  stages: readonly NamedStage[]
+  sources: readonly Named[]
+  types: readonly Named[]
+  defaultPipeline: number
+  /** The pipeline of each stored lead that a row changes. */
+  pipelineOfLead: ReadonlyMap<number, number>
+  now: string
+}
+
+export interface NewPerson {
+  name: string
+  emails: { value: string }[]
+  organization_name?: string
+}
+
+export interface RelatedIds {
+  user_id?: number
+  lead_pipeline_id?: number
+  lead_pipeline_stage_id?: number
+  lead_source_id?: number
+  lead_type_id?: number
+  person_id?: number | null
+  person?: NewPerson
+}
+
+const empty: Directory = {
+  users: [],
+  pipelines: [],
+  stages: [],
+  sources: [],
+  types: [],
+  defaultPipeline: 0,
+  pipelineOfLead: new Map(),
+  now: '',
+}
+
+/** Loads the small tables whose records the rows of a batch name. */
+export async function loadDirectory(ctx: Context, drafts: readonly RowDraft[]): Promise<Directory> {
+  const used = new Set(drafts.flatMap(({ names }) => Object.keys(names)))
+  if (used.size === 0) return empty
+  const { db } = ctx
+  const isStaged = used.has('stage') || used.has('status') || used.has('pipeline')
+  const users = used.has('user')
+    ? await db.selectFrom('users').select(['id', 'name', 'email']).where('status', '=', 1).orderBy('id').execute()
+    : []
+  const vocabulary = (table: 'lead_pipelines' | 'lead_sources' | 'lead_types', isUsed: boolean): Promise<Named[]> => {
+    const build = () => db.selectFrom(table).select(['id', 'name']).orderBy('id')
+    return isUsed ? queryCached(ctx, { name: `imports: ${table}`, values: [], build }) : Promise.resolve([])
+  }
+  const stages = () =>
+    db.selectFrom('lead_pipeline_stages').select(['id', 'name', 'code', 'lead_pipeline_id']).orderBy('sort_order')
+  return {
+    users: users.filter(({ id }) => canSeeOwner(ctx, id)),
+    pipelines: await vocabulary('lead_pipelines', isStaged),
+    stages: isStaged ? await queryCached(ctx, { name: 'imports: stages', values: [], build: stages }) : [],
+    sources: await vocabulary('lead_sources', used.has('source')),
+    types: await vocabulary('lead_types', used.has('type')),
+    defaultPipeline: isStaged ? await defaultPipelineId(ctx) : 0,
+    pipelineOfLead: isStaged ? await pipelinesOfLeads(ctx, drafts) : new Map(),
+    now: ctx.time.toISOString(),
+  }
+}
+
+async function pipelinesOfLeads({ db }: Context, drafts: readonly RowDraft[]): Promise<Map<number, number>> {
+  const ids = drafts.flatMap(({ id }) => (typeof id === 'number' ? id : []))
+  if (ids.length === 0) return new Map()
+  const rows = await db.selectFrom('leads').select(['id', 'lead_pipeline_id']).where('id', 'in', ids).execute()
+  return new Map(rows.map(({ id, lead_pipeline_id }) => [id, lead_pipeline_id]))
+}
+
+/** Returns the addresses of a lead's person: those of `person_email`, and that beside the name. */
+export function addressesOf({ personEmail, names }: RowDraft): string[] {
+  const beside = names.person === undefined ? '' : addressIn(firstOf(names.person))
+  return [...(personEmail ? splitAddresses(personEmail) : []), ...(beside.includes('@') ? [beside] : [])]
+}
+
+/** Returns the first of several persons in a cell such as `Ann (a@x); Bob (b@x)`. */
+const firstOf = (text: string): string => text.split(/[;|]/)[0]?.trim() ?? ''
+
+/** Returns the ids of the records that the row names. Throws `RowRefused` for the first error. */
+export function findReferences(plan: ImportPlan, draft: RowDraft, known: Lookups): RelatedIds {
+  const found: RelatedIds = {}
+  for (const find of finders(plan, draft, known)) Object.assign(found, find(found))
+  return found
+}
+
+/** Returns the records that the row names, and the errors of all other names. */
+export function checkNames(
+  plan: ImportPlan,
+  draft: RowDraft,
+  known: Lookups,
+): { found: RelatedIds; errors: RowError[] } {
+  const errors: RowError[] = []
+  const found: RelatedIds = {}
+  for (const find of finders(plan, draft, known))
+    try {
+      Object.assign(found, find(found))
+    } catch (error) {
+      errors.push(...toRowErrors(draft, error))
+    }
+  return { found, errors }
+}
+
+type Finder = (found: RelatedIds) => RelatedIds
+
+function finders(plan: ImportPlan, draft: RowDraft, known: Lookups): Finder[] {
+  const { body, names } = draft
+  const { directory } = known
+  /** Names the record only if no column has its id, because an export has both. */
+  const byName = (field: string, id: string, find: (name: string, found: RelatedIds) => RelatedIds): Finder[] => {
+    const name = names[field]
+    return name === undefined || body[id] !== undefined ? [] : [(found) => find(name, found)]
+  }
+  if (plan.type !== 'leads') return byName('user', 'user_id', (name) => ({ user_id: userOf(draft, name, directory) }))
+  return [
+    ...byName('user', 'user_id', (name) => ({ user_id: userOf(draft, name, directory) })),
+    ...byName('source', 'lead_source_id', (name) => ({
+      lead_source_id: namedIn(draft, 'source', name, directory.sources).id,
+    })),
+    ...byName('type', 'lead_type_id', (name) => ({ lead_type_id: namedIn(draft, 'type', name, directory.types).id })),
+    ...byName('pipeline', 'lead_pipeline_id', (name) => ({
+      lead_pipeline_id: namedIn(draft, 'pipeline', name, directory.pipelines).id,
+    })),
+    ...(body.lead_pipeline_stage_id === undefined ? [(found: RelatedIds) => stageOf(draft, found, directory)] : []),
+    () => closingOf(draft, directory),
+    () => personOf(plan, draft, known),
+  ]
+}
+
+function unknown(draft: RowDraft, field: string, noun: string, name: string, known: readonly string[]): never {
+  const near = nearest(name, known)
+  const hint =
+    near !== undefined
+      ? ` Did you mean \`${near}\`?`
+      : known.length > 0 && known.length <= maxListed
+        ? ` Known are ${known.join(', ')}.`
+        : ''
+  throw rowRefused(draft, field, `No ${noun} has the name ${name.slice(0, maxTold)}.${hint}`, unknownCode)
+}
+
+const maxListed = 12
+const maxTold = 100
+
+function namedIn<Record extends Named>(
+  draft: RowDraft,
+  field: string,
+  name: string,
+  records: readonly Record[],
+): Record {
+  const found = records.find((each) => fold(each.name) === fold(name.trim()))
+  return found ?? unknown(draft, field, field, name.trim(), [...new Set(records.map((each) => each.name))])
+}
+
+function userOf(draft: RowDraft, text: string, { users }: Directory): number {
+  const address = fold(addressIn(text))
+  const byAddress = users.find(({ email }) => fold(email) === address)
+  if (byAddress) return byAddress.id
+  const name = nameIn(text) || text.trim()
+  const named = users.filter((each) => fold(each.name) === fold(name))
+  if (named.length > 1)
+    throw rowRefused(draft, 'user', `Several users have the name ${name}; write the e-mail address.`, unknownCode)
+  const known = users.flatMap((each) => [each.name, each.email])
+  return named[0]?.id ?? unknown(draft, 'user', 'user', text.trim(), known)
+}
+
+/** Returns the stage that the row names by stage and status. A won or lost lead is never open. */
+function stageOf(draft: RowDraft, found: RelatedIds, directory: Directory): RelatedIds {
+  const { stages, pipelineOfLead } = directory
+  const { stage: name, status } = draft.names
+  if (name === undefined && status === undefined) return {}
+  const sent = draft.body.lead_pipeline_id
+  const pipeline = found.lead_pipeline_id ?? (typeof sent === 'number' ? sent : undefined)
+  const usual = pipelineOfLead.get(Number(draft.id)) ?? directory.defaultPipeline
+  const own = stages.filter((each) => each.lead_pipeline_id === (pipeline ?? usual))
+  const exact = (of: readonly NamedStage[]): NamedStage | undefined =>
+    of.find((each) => fold(each.name) === fold(name?.trim() ?? '')) ??
+    of.find((each) => each.code === fold(name?.trim() ?? ''))
+  // The stage may be that of another pipeline if the row names none.
+  const named = name === undefined ? undefined : (exact(own) ?? (pipeline === undefined ? exact(stages) : undefined))
+  const byStatus = status === undefined ? undefined : outcomeIn(status)
+  const around = named ? stages.filter((each) => each.lead_pipeline_id === named.lead_pipeline_id) : own
+  const outcome =
+    byStatus === 'open' ? undefined : (byStatus ?? (named || name === undefined ? undefined : outcomeIn(name)))
+  const closed = outcome && around.find(({ code }) => code === outcome)
+  const chosen = closed ?? named
+  if (chosen && name !== undefined && !exact([chosen])) {
+    const column = draft.columns.find((each) => each.name === 'stage')?.header ?? 'stage'
+    draft.named.set('stage', { column, from: name.trim(), to: chosen.name })
+  }
+  if (chosen) return { lead_pipeline_id: chosen.lead_pipeline_id, lead_pipeline_stage_id: chosen.id }
+  if (status !== undefined && byStatus === undefined) return unknown(draft, 'status', 'status', status, statuses)
+  return name === undefined
+    ? {}
+    : unknown(
+        draft,
+        'stage',
+        'stage',
+        name.trim(),
+        own.map((each) => each.name),
+      )
+}
+
+const statuses = ['open', 'won', 'lost']
+
+/** Throws for a closing time or a lost reason that the named stage or status excludes. */
+function closingOf(draft: RowDraft, { now }: Directory): RelatedIds {
+  const { names, body, columns } = draft
+  if (names.stage === undefined && names.status === undefined) return {}
+  const outcome = outcomeIn(names.status ?? '') ?? outcomeIn(names.stage ?? '')
+  const { lost_reason: reason, closed_at: closedAt } = body
+  if (outcome !== undefined && outcome !== 'lost' && reason)
+    throw rowRefused(draft, 'lost_reason', 'Only a lost lead has a reason.', unknownCode)
+  const isShared = columns.some(({ name, header }) => name === 'closed_at' && isExpected(columns, header))
+  const isLate = typeof closedAt === 'string' && closedAt.slice(0, 16).replace(' ', 'T') > now.slice(0, 16)
+  if ((outcome === 'won' || outcome === 'lost') && isLate && !isShared)
+    throw rowRefused(draft, 'closed_at', 'A lead cannot be closed in the future.', unknownCode)
+  return {}
+}
+
+/** Returns whether the column also has the expected closing date. */
+const isExpected = (columns: RowDraft['columns'], header: string): boolean =>
+  columns.some((column) => column.name === 'expected_close_date' && column.header === header)
+
+/**
+ * Returns the body without a closing time that only a closed lead has, if the column of the closing
+ * time is also that of the expected date.
+ */
+export function withoutOpenClosing(body: object, draft: RowDraft, { directory }: Lookups): object {
+  const { closed_at: closedAt, lead_pipeline_stage_id: stage } = body as {
+    closed_at?: string
+    lead_pipeline_stage_id?: number
+  }
+  if (!closedAt) return body
+  const column = draft.columns.find(({ name }) => name === 'closed_at')
+  if (!column || !isExpected(draft.columns, column.header)) return body
+  const code = directory.stages.find(({ id }) => id === stage)?.code
+  if ((code === 'won' || code === 'lost') && closedAt <= directory.now) return body
+  const { closed_at: _none, ...open } = body as { closed_at?: string }
+  return open
+}
+
+/** Returns the person of a lead: by e-mail address, then by a name that only one person has. */
+function personOf({ unknown: treatment }: ImportPlan, draft: RowDraft, known: Lookups): RelatedIds {
+  const { names, body, personEmail } = draft
+  if (personEmail === null) return { person_id: null }
+  if (personEmail === undefined && names.person === undefined) {
+    if (names.organization_name !== undefined && body.person_id === undefined)
+      throw rowRefused(
+        draft,
+        'organization_name',
+        'A lead has the organization of its person, and has no person.',
+        unknownCode,
+      )
+    return {}
+  }
+  if (personEmail === undefined && body.person_id !== undefined) return {}
+  const field = personEmail === undefined ? 'person' : 'person_email'
+  const addresses = addressesOf(draft)
+  const name = nameIn(firstOf(names.person ?? ''))
+  const ids = addresses.flatMap((address) => known.persons.get(addressKey(address)) ?? [])
+  const named = addresses.length === 0 ? (known.personNames.get(fold(name)) ?? []) : []
+  const id = ids[0] ?? (named.length === 1 ? named[0] : undefined)
+  if (id !== undefined) {
+    const { person_id: other } = body
+    if (other !== undefined && other !== id) throw rowRefused(draft, field, 'person_id names another person.')
+    return { person_id: id }
+  }
+  if (named.length > 1)
+    throw rowRefused(draft, field, `Several persons have the name ${name}; add an e-mail address.`, unknownCode)
+  if (treatment !== 'create' || names.person === undefined)
+    return personEmail === undefined
+      ? unknown(draft, field, 'person', name, [...known.personNames.keys()])
+      : refuseAddress(draft)
+  const organization = names.organization_name
+  const person = {
+    name: name || (addresses[0] ?? ''),
+    emails: addresses.map((value) => ({ value })),
+    ...(organization !== undefined && { organization_name: organization }),
+  }
+  return { person }
+}
+
+function refuseAddress(draft: RowDraft): never {
+  const code = draft.names.person === undefined ? 'validation_failed' : unknownCode
+  throw rowRefused(draft, 'person_email', 'No person has this e-mail address.', code)
+}
+
+/** Lets later rows of the batch find the person that a lead has created. */
+export async function rememberPerson(
+  ctx: Context,
+  lead: number,
+  { name, emails }: NewPerson,
+  { persons, personNames }: Lookups,
+): Promise<void> {
+  const row = await ctx.db.selectFrom('leads').select('person_id').where('id', '=', lead).executeTakeFirst()
+  const id = row?.person_id ?? null
+  if (id === null) return
+  for (const { value } of emails) persons.set(addressKey(value), id)
+  personNames.set(fold(name), [...(personNames.get(fold(name)) ?? []), id])
+}
