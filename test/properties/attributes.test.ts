@@ -148,6 +148,38 @@ describe('lists by attributes', () => {
     )
   })
 
+  it('are narrowed by [not], [null] and ranges as JavaScript narrows them', async () => {
+    const found = async (query: string) => {
+      const { status, body } = await server.admin.get(`${path}&sort=id&${query}`)
+      expect([query, status]).toEqual([query, 200])
+      return body.data.map(({ id }: Row) => id)
+    }
+    const idsOf = (holds: (row: Row) => boolean): number[] => rows.filter(holds).map(({ id }) => id)
+    for (const code of filterable) {
+      const keysIn = (row: Row) => keysOf(code, row.custom_attributes[code])
+      const filled = (row: Row) => keysIn(row).length > 0
+      expect(await found(`custom_attributes[${code}][null]=true`), code).toEqual(idsOf((row) => !filled(row)))
+      expect(await found(`custom_attributes[${code}][null]=false`), code).toEqual(idsOf(filled))
+      const [key] = rows.flatMap(keysIn)
+      const text = encodeURIComponent(String(key).replaceAll(',', '\\,'))
+      const without = idsOf((row) => !keysIn(row).includes(key))
+      expect(await found(`custom_attributes[${code}][not]=${text}`), code).toEqual(without)
+    }
+    const comparisons = {
+      gt: (a: any, b: any) => a > b,
+      gte: (a: any, b: any) => a >= b,
+      lt: (a: any, b: any) => a < b,
+      lte: (a: any, b: any) => a <= b,
+    }
+    for (const code of ['a_price', 'a_date', 'a_datetime'])
+      for (const [operator, holds] of Object.entries(comparisons)) {
+        const bound = rows.map((row) => row.custom_attributes[code]).find((value) => value !== null) as string
+        const query = `custom_attributes[${code}][${operator}]=${encodeURIComponent(bound)}`
+        const within = idsOf(({ custom_attributes: { [code]: value } }) => value !== null && holds(value, bound))
+        expect(await found(query), query).toEqual(within)
+      }
+  })
+
   it('are sorted as JavaScript sorts them, unset values last', async () => {
     const order = new Map((options.select ?? []).map((id, index) => [id, index]))
     const rank = (code: string, value: unknown): string | number =>

@@ -472,7 +472,12 @@ describe('lists', () => {
       ['custom_attributes=1', 'query.custom_attributes'],
       ['custom_attributes[industry]=1&custom_attributes[industry]=2', 'query.custom_attributes'],
       ['custom_attributes[industry]=1&custom_attributes=2', 'query.custom_attributes'],
-      ['custom_attributes[industry][not]=1', 'query.custom_attributes[industry][not]'],
+      ['custom_attributes[industry][gte]=1', 'query.custom_attributes[industry][gte]'],
+      ['custom_attributes[industry][like]=1', 'query.custom_attributes[industry][like]'],
+      ['custom_attributes[industry][null]=x', 'query.custom_attributes[industry][null]'],
+      ['custom_attributes[founded][gte]=soon', 'query.custom_attributes[founded][gte]'],
+      ['custom_attributes[founded][gte]=2026-01-01,2026-01-02', 'query.custom_attributes[founded][gte]'],
+      ['custom_attributes[industri][gte]=1', 'query.custom_attributes[industri][gte]'],
       ['custom_attributes[]=1', 'query.custom_attributes[]'],
       ['nope[industry]=1', 'query.nope[industry]'],
     ]) {
@@ -498,6 +503,32 @@ describe('lists', () => {
     expect(await find('custom_attributes[phones]=%2B12025550100')).toHaveLength(1)
     expect(await find('custom_attributes[phones]=1.202.555.0100')).toHaveLength(1)
     expect(await find('custom_attributes[phones]=2025550100')).toHaveLength(0)
+  })
+
+  it('take operators, a day of timestamps from its start to its end, and unique values', async () => {
+    await define({ type: 'datetime', code: 'met' })
+    await define({ type: 'text', code: 'vat', is_unique: true })
+    for (const [name, met, vat] of [
+      ['early', '2026-03-30T23:59:59Z', 'A'],
+      ['first', '2026-03-31T00:00:00Z', 'B'],
+      ['last', '2026-03-31T23:59:59Z', 'C'],
+      ['never', null, null],
+    ])
+      await server.admin.post('/contacts/organizations', { name, custom_attributes: { met, vat } })
+    const of = (query: string) => find(`${query}&sort=id`)
+    expect(await of('custom_attributes[met][gte]=2026-03-31')).toEqual(['first', 'last'])
+    expect(await of('custom_attributes[met][lte]=2026-03-31')).toEqual(['early', 'first', 'last'])
+    expect(await of('custom_attributes[met][gt]=2026-03-30')).toEqual(['first', 'last'])
+    expect(await of('custom_attributes[met][lt]=2026-03-31')).toEqual(['early'])
+    const both = 'custom_attributes[met][gte]=2026-03-31T00:00:00Z&custom_attributes[met][lt]=2026-03-31T12:00:00Z'
+    expect(await of(both)).toEqual(['first'])
+    expect(await of('custom_attributes[vat][not]=b')).toEqual(['early', 'last', 'never'])
+    expect(await of('custom_attributes[vat][null]=true')).toEqual(['never'])
+    expect(await of('custom_attributes[met][null]=true&custom_attributes[vat][null]=false')).toEqual([])
+    const exported = await server.admin.get(
+      '/contacts/organizations/export?format=ndjson&custom_attributes[vat][not]=B',
+    )
+    expect(exported.text.trim().split('\n')).toHaveLength(3)
   })
 
   it.runIf(!isPostgres)('use an index for filters, and the stored unique values for unique attributes', async () => {

@@ -129,10 +129,13 @@ function extendParameter(schema: OpenSchema | undefined, own: AttributeSet['own'
         {
           type: 'string',
           maxLength: 2000,
-          description: `${plainMarkdown(attribute.name)}: ${type.takes}, separated by commas`,
+          description: `${plainMarkdown(attribute.name)}: ${type.takes}, separated by commas${type.isOrdered ? '; also with `[gte]`, `[lte]`, `[gt]`, `[lt]`' : ''}`,
         } as object,
       ]),
     )
+    // A key with an operator, such as `price][gte` of `custom_attributes[price][gte]`.
+    const withOperator = { type: 'string', maxLength: 2000 }
+    Object.assign(schema, { patternProperties: { '^[a-z0-9_]+\\]\\[(not|null|gte?|lte?)$': withOperator } })
     schema.additionalProperties = false
   }
   const names = schema?.items as (OpenSchema & { enum?: string[] }) | undefined

@@ -10,6 +10,7 @@ const moment = (format: string, read: (text: string, zone: string) => string | u
   read,
   takes: format === 'date' ? 'dates such as 2026-03-31' : 'timestamps such as 2026-03-01T09:30:00Z',
   matches: anyOf(textAt),
+  isOrdered: true,
   sorts: textAt,
   indexed: textAt,
 })

@@ -20,6 +20,7 @@ export const price: ValueType = {
   read,
   takes: 'amounts',
   matches: anyOf(numberAt),
+  isOrdered: true,
   sorts: numberAt,
   indexed: numberAt,
 }

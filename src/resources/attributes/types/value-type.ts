@@ -56,6 +56,8 @@ export interface ValueType {
    */
   takes?: string
   matches?: (place: Place, values: readonly (string | number)[]) => RawBuilder<SqlBool>
+  /** Whether the filters `gt`, `gte`, `lt` and `lte` compare values, by `sorts`. */
+  isOrdered?: true
   /** Returns an SQL expression with one sortable value per record. */
   sorts?: (place: Place, attribute: Attribute) => RawBuilder<unknown>
   /**
