@@ -1,66 +1,26 @@
 // Imports of tables as other programs write them, with the settings that the analysis suggests.
-import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { startServer, type TestServer } from '../support/app.ts'
-import { file, form } from '../support/form.ts'
-import { importing, path } from '../support/importing.ts'
+import { personOf, takingTables } from '../support/taking-tables.ts'
 
 let server: TestServer
 beforeAll(async () => {
   server = await startServer()
-  await server.admin.post('/settings/attributes', {
-    code: 'workplace',
-    name: 'Workplace',
-    type: 'multiselect',
-    entity_type: 'persons',
-    options: ['REMOTE', 'HYBRID', 'ON_SITE'].map((name) => ({ name })),
-  })
   await server.keep()
 })
 beforeEach(() => server.rewind())
 afterAll(() => server.close())
 
-const table = (name: string): Buffer => readFileSync(new URL(`../support/tables/${name}`, import.meta.url))
-
-/** Imports a file with the suggested settings. */
-async function take(type: string, name: string, bytes: string | Uint8Array = table(name), changes: object = {}) {
-  const about = { type, action: 'append', validation_strategy: 'skip-errors', process_in_queue: 'false' }
-  const sent = await form({ ...about, file: file(name, bytes) })
-  const created = await server.admin.post(path, sent.body, { headers: sent.headers })
-  if (created.status !== 201) throw new Error(created.text)
-  const { id } = created.body.data
-  const analysis = (await server.admin.get(`${path}/${id}/analysis`)).body.data
-  const put = await server.admin.put(`${path}/${id}`, { ...analysis.settings, ...changes })
-  if (put.status !== 200) throw new Error(put.text)
-  const validated = await importing(server.admin).post(id, 'validate')
-  const done = validated.state === 'validated' ? await importing(server.admin).post(id, 'start') : validated
-  return { analysis, done, validated }
-}
-
-const lists: Record<string, string> = {
-  persons: '/contacts/persons',
-  organizations: '/contacts/organizations',
-  products: '/products',
-  leads: '/leads',
-}
-const stored = async (type: string) => (await server.admin.get(`${lists[type]}?sort=id`)).body.data
-const values = (points: any[]) => points.map(({ value }) => value)
-const person = ({ name, emails, contact_numbers, job_title, organization, tags }: any) => ({
-  name,
-  emails: values(emails),
-  contact_numbers: values(contact_numbers),
-  job_title,
-  organization: organization?.name ?? null,
-  tags: tags.map((tag: any) => tag.name),
-})
+const { take, stored } = takingTables(() => server.admin)
 const none = { emails: [], contact_numbers: [], job_title: null, organization: null, tags: [] }
+const values = (points: any[]) => points.map(({ value }) => value)
 
 describe('contacts of other programs', () => {
   it('google: names in parts, labels, " ::: " and groups; a contact without a name is refused', async () => {
     const { analysis, done } = await take('persons', 'google-contacts.csv')
     expect(analysis.layout).toBe('google-contacts')
     const [grace, ann, ...others] = await stored('persons')
-    expect(person(grace)).toEqual({
+    expect(personOf(grace)).toEqual({
       name: 'Grace B. Keller',
       emails: ['grace@keller.example', 'grace.k@home.example'],
       contact_numbers: ['+1 202 555 0101', '+1 202 555 0102', '+1 202 555 0103'],
@@ -69,7 +29,7 @@ describe('contacts of other programs', () => {
       tags: ['Clients'],
     })
     expect(grace.contact_numbers.map(({ label }: any) => label)).toEqual(['mobile', 'mobile', 'work'])
-    expect(person(ann)).toEqual({ ...none, name: 'Ann Otter', contact_numbers: ['0151 2345678'] })
+    expect(personOf(ann)).toEqual({ ...none, name: 'Ann Otter', contact_numbers: ['0151 2345678'] })
     expect(others).toEqual([])
     expect(done.errors).toMatchObject([{ row: 4, column: 'First Name', code: 'validation_failed' }])
     expect(done.warnings).toContain('The column Notes is left out; it has 1 value.')
@@ -80,7 +40,7 @@ describe('contacts of other programs', () => {
   it('outlook: the title is a part of the name, and 0/0/00 is empty', async () => {
     const { analysis, done } = await take('persons', 'outlook-contacts.csv')
     expect([analysis.layout, done.errors]).toEqual(['outlook-contacts', []])
-    expect((await stored('persons')).map(person)).toEqual([
+    expect((await stored('persons')).map(personOf)).toEqual([
       {
         name: 'Dr. Otto Lang',
         emails: ['otto@lang.example', 'otto@home.example'],
@@ -121,6 +81,134 @@ describe('contacts of other programs', () => {
   })
 })
 
+describe('further contacts', () => {
+  it('google before 2019: names in parts, types as labels and groups', async () => {
+    const { analysis } = await take(
+      'persons',
+      'contacts.csv',
+      [
+        'Name,Given Name,Additional Name,Family Name,Group Membership,E-mail 1 - Type,E-mail 1 - Value,Phone 1 - Type,Phone 1 - Value,Organization 1 - Name,Organization 1 - Title',
+        'Ada King,Ada,,King,* myContacts ::: VIP,* Home,ada@x.example ::: ada@y.example,Mobile,+1 202 555 0100,Acme,Chief',
+        'Acme Desk,,,,* myContacts,* Work,desk@x.example,,,,',
+      ].join('\n'),
+    )
+    expect(analysis.layout).toBe('google-contacts-2019')
+    const [ada, desk] = await stored('persons')
+    expect(personOf(ada)).toEqual({
+      name: 'Ada King',
+      emails: ['ada@x.example', 'ada@y.example'],
+      contact_numbers: ['+1 202 555 0100'],
+      job_title: 'Chief',
+      organization: 'Acme',
+      tags: ['VIP'],
+    })
+    expect(ada.emails.map(({ label }: any) => label)).toEqual(['home', 'home'])
+    expect(desk.name).toBe('Acme Desk')
+  })
+
+  it('thunderbird: the parts of the name, or the name that it shows', async () => {
+    const { analysis } = await take(
+      'persons',
+      'book.csv',
+      [
+        'First Name,Last Name,Display Name,Nickname,Primary Email,Secondary Email,Screen Name,Work Phone,Home Phone,Fax Number,Pager Number,Mobile Number,Job Title,Department,Organization,Notes',
+        'Tim,Bird,Timmy,,tim@x.example,tim@y.example,,+1 202 555 0101,,,,+1 202 555 0102,Pilot,,Air,',
+        ',,The Office,,office@x.example,,,,,,,,,,,',
+      ].join('\n'),
+    )
+    expect(analysis.layout).toBe('thunderbird-contacts')
+    expect((await stored('persons')).map(personOf)).toMatchObject([
+      { name: 'Tim Bird', emails: ['tim@x.example', 'tim@y.example'], job_title: 'Pilot', organization: 'Air' },
+      { name: 'The Office', emails: ['office@x.example'] },
+    ])
+  })
+
+  it('pipedrive and zoho: owners by name, several addresses, and a consent that was withdrawn', async () => {
+    const [{ name: admin }] = (await server.admin.get('/settings/users?sort=id')).body.data
+    const pipedrive = await take(
+      'persons',
+      'people.csv',
+      [
+        'Person - Name,Person - Label,Person - Organization,Person - Phone - Work,Person - Phone - Mobile,Person - Email - Work,Person - Email - Home,Person - Owner,Person - Open deals',
+        `Pip Drive,Hot lead,Acme,+1 202 555 0111,+1 202 555 0112,pip@x.example,pip@home.example,${admin},2`,
+      ].join('\n'),
+    )
+    expect([pipedrive.analysis.layout, pipedrive.done.errors]).toEqual(['pipedrive-contacts', []])
+    const zoho = await take(
+      'persons',
+      'Contacts.csv',
+      [
+        'Record Id,Contact Owner.id,Contact Owner,Salutation,First Name,Last Name,Account Name,Email,Secondary Email,Phone,Mobile,Title,Email Opt Out,Tag',
+        'zcrm_1,zcrm_9,admin@example.com,Ms.,Zoe,Ho,Acme,zoe@x.example,zoe@y.example,+1 202 555 0121,,CFO,true,"a, b"',
+      ].join('\n'),
+    )
+    expect([zoho.analysis.layout, zoho.done.errors]).toEqual(['zoho-contacts', []])
+    const [pip, zoe] = await stored('persons')
+    expect(personOf(pip)).toMatchObject({ name: 'Pip Drive', emails: ['pip@x.example', 'pip@home.example'] })
+    expect(pip.emails[1].label).toBe('home')
+    expect(personOf(zoe)).toEqual({
+      name: 'Ms. Zoe Ho',
+      emails: ['zoe@x.example', 'zoe@y.example'],
+      contact_numbers: ['+1 202 555 0121'],
+      job_title: 'CFO',
+      organization: 'Acme',
+      tags: ['a', 'b'],
+    })
+    expect(zoe.subscribed).toBe(false)
+    expect(zoe.user.email).toBe('admin@example.com')
+  })
+
+  it('apple and android: cards of the versions 2.1, 3.0 and 4.0', async () => {
+    const cards = [
+      'BEGIN:VCARD\r\nVERSION:3.0\r\nN:Apfel;Anna;;Dr.;\r\nFN:Dr. Anna Apfel\r\nORG:Obst GmbH;Ein\\, Verkauf\r\nTITLE:Leiterin\r\n',
+      'EMAIL;type=INTERNET;type=HOME:anna@home.example\r\nEMAIL;type=INTERNET;type=WORK;type=pref:anna@obst.example\r\n',
+      'item1.TEL:+49 30 1234567\r\nitem1.X-ABLabel:_$!<Assistant>!$_\r\nTEL;type=CELL;type=VOICE:+49 151\r\n  7654321\r\n',
+      'CATEGORIES:Kunden,VIP\r\nNOTE:Zeile 1\\nZeile 2\r\nPHOTO;ENCODING=b;TYPE=JPEG:AAAA\r\n BBBB\r\nEND:VCARD\r\n',
+      'BEGIN:VCARD\nVERSION:2.1\nN;CHARSET=UTF-8;ENCODING=QUOTED-PRINTABLE:M=C3=BCller;J=C3=B6=\nrg;;;\nTEL;CELL:+49 151 1111111\nEND:VCARD\n',
+      'BEGIN:VCARD\nVERSION:4.0\nFN:Vera Vier\nTEL;VALUE=uri;TYPE="voice,work":tel:+1-202-555-0199\nEMAIL:vera@x.example\nEND:VCARD\n',
+    ].join('')
+    const { analysis, done } = await take('persons', 'contacts.vcf', cards)
+    expect([analysis.layout, done.errors]).toEqual(['vcard', []])
+    const people = await stored('persons')
+    expect(people.map(personOf)).toEqual([
+      {
+        name: 'Dr. Anna Apfel',
+        emails: ['anna@obst.example', 'anna@home.example'],
+        contact_numbers: ['+49 30 1234567', '+49 151 7654321'],
+        job_title: 'Leiterin',
+        organization: 'Obst GmbH',
+        tags: ['Kunden', 'VIP'],
+      },
+      { ...none, name: 'Jörg Müller', contact_numbers: ['+49 151 1111111'] },
+      { ...none, name: 'Vera Vier', emails: ['vera@x.example'], contact_numbers: ['+1-202-555-0199'] },
+    ])
+    expect(people[0].contact_numbers.map(({ label }: any) => label)).toEqual(['assistant', 'mobile'])
+    expect(done.warnings).toEqual([
+      'The column department is left out; it has 1 value.',
+      'The column note is left out; it has 1 value.',
+    ])
+  })
+
+  it('a file of nobody known: first and last names, and several addresses', async () => {
+    const { analysis } = await take(
+      'persons',
+      'list.csv',
+      'Nachname,Vorname,E-Mail,E-Mail 2,Mobil,Telefon,Firma\nOtter,Ann,ann@x.example,ann@y.example,+49 151 1234567,+49 30 1234567,Otter KG\n',
+    )
+    expect(analysis.layout).toBeNull()
+    expect((await stored('persons')).map(personOf)).toEqual([
+      {
+        name: 'Ann Otter',
+        emails: ['ann@x.example', 'ann@y.example'],
+        contact_numbers: ['+49 151 1234567', '+49 30 1234567'],
+        job_title: null,
+        organization: 'Otter KG',
+        tags: [],
+      },
+    ])
+  })
+})
+
 describe('deals of other programs', () => {
   it('hubspot: a won deal is won, with the person of its contact', async () => {
     await take('persons', 'hubspot-contacts.csv')
@@ -150,7 +238,113 @@ describe('deals of other programs', () => {
   })
 })
 
+describe('further deals', () => {
+  it('salesforce: flags of won and closed decide, an open deal keeps its date, and reasons stay with lost ones', async () => {
+    const { analysis, done } = await take(
+      'leads',
+      'report.csv',
+      [
+        'Opportunity Owner,Account Name,Opportunity Name,Stage,Close Date,Amount,Won,Closed,Lead Source,Type,Loss Reason',
+        'admin@example.com,Acme,Alpha,Signed,2/13/2026,"1,200.00",1,1,,,',
+        'admin@example.com,Acme,Beta,Dropped,2/14/2026,"1,300.00",0,1,,,Price',
+        'admin@example.com,Acme,Gamma,Negotiation,12/31/2027,,0,0,,,',
+      ].join('\n'),
+    )
+    expect(analysis.layout).toBe('salesforce-opportunities')
+    expect(
+      (await stored('leads')).map((each: any) => [each.title, each.status, each.lead_value, each.lost_reason]),
+    ).toEqual([
+      ['Alpha', 2, 1200, null],
+      ['Beta', 3, 1300, 'Price'],
+      ['Gamma', 1, 0, null],
+    ])
+    const [alpha, , gamma] = await stored('leads')
+    expect([alpha.closed_at.slice(0, 10), gamma.closed_at]).toEqual(['2026-02-13', null])
+    expect([gamma.expected_close_date, gamma.stage.name]).toEqual(['2027-12-31', 'Negotiation'])
+    expect(done.changes).toContainEqual({ column: 'lead_value', from: null, to: '0', count: 1 })
+    expect(done.errors.filter(({ column }: any) => column === 'Account Name')).toHaveLength(3)
+  })
+
+  it('zoho: a contact by name, a closed stage by its words, and a reason', async () => {
+    await server.admin.post('/contacts/persons', { name: 'Zed Contact', emails: [{ value: 'zed@x.example' }] })
+    const { analysis } = await take(
+      'leads',
+      'Deals.csv',
+      [
+        'Record Id,Deal Owner,Deal Name,Account Name,Contact Name,Amount,Closing Date,Stage,Type,Lead Source,Pipeline,Reason For Loss',
+        'zcrm_1,admin@example.com,Big,Acme,Zed Contact,100,2026-02-01,Closed Lost to Competition,,,Standard,too slow',
+      ].join('\n'),
+    )
+    expect(analysis.layout).toBe('zoho-deals')
+    expect(await stored('leads')).toMatchObject([
+      { title: 'Big', status: 3, lost_reason: 'too slow', person: { email: 'zed@x.example' } },
+    ])
+  })
+
+  it('an unknown stage leaves the lead open with a report, and refuses the row by default', async () => {
+    const deals = 'Deal Name,Deal Stage,Amount,Close Date\nOne,Phase 2,5,2026-02-01\n'
+    const { done } = await take('leads', 'deals.csv', deals)
+    expect(done.errors).toMatchObject([{ column: 'Deal Stage', code: 'cell_omitted' }])
+    expect(await stored('leads')).toMatchObject([{ status: 1, closed_at: null, expected_close_date: '2026-02-01' }])
+    const strict = await take('leads', 'deals.csv', deals.replace('Phase 2', 'Negotiaton'), {
+      unknown_references: 'refuse',
+    })
+    expect(strict.done.errors).toMatchObject([
+      {
+        code: 'unknown_reference',
+        message: 'No stage has the name Negotiaton. Did you mean `Negotiation`?',
+      },
+    ])
+  })
+
+  it('a value map names the stage, and several rows share a new person', async () => {
+    const { validated, done } = await take(
+      'leads',
+      'own.csv',
+      'title,value,phase,kontakt\nA,1,Signed,Nia New (nia@x.example)\nB,2,Signed,Nia New (nia@x.example)\n',
+      {
+        mapping: {
+          title: 'title',
+          value: 'lead_value',
+          phase: { fields: ['stage'], values: { signed: 'Won' } },
+          kontakt: 'person',
+        },
+        unknown_references: 'create',
+      },
+    )
+    expect(done).toMatchObject({ state: 'completed', errors: [] })
+    expect(validated.changes).toContainEqual({ column: 'phase', from: 'Signed', to: 'Won', count: 2 })
+    const leads = await stored('leads')
+    expect(leads.map(({ status, person }: any) => [status, person.email])).toEqual([
+      [2, 'nia@x.example'],
+      [2, 'nia@x.example'],
+    ])
+    expect(await stored('persons')).toHaveLength(1)
+  })
+})
+
 describe('companies and products of other programs', () => {
+  it('hubspot and shopify', async () => {
+    const companies = await take(
+      'organizations',
+      'companies.csv',
+      'Record ID,Company name,Company owner,Street Address,City,State/Region,Postal Code,Country/Region,Industry\n1,Hub Ltd,admin@example.com,1 Road,Reno,NV,89501,USA,Retail\n',
+    )
+    expect([companies.analysis.layout, companies.done.errors]).toEqual(['hubspot-companies', []])
+    expect((await stored('organizations'))[0]).toMatchObject({
+      name: 'Hub Ltd',
+      address: { address: '1 Road', city: 'Reno', state: 'NV', postcode: '89501', country: 'US' },
+      user: { email: 'admin@example.com' },
+    })
+    const products = await take(
+      'products',
+      'products_export.csv',
+      'Handle,Title,Body (HTML),Vendor,Type,Tags,Published,Option1 Name,Option1 Value,Variant SKU,Variant Grams,Variant Inventory Qty,Variant Price,Image Src,Status\ncup,Cup,<p>Nice</p>,V,Mugs,"blue, new",TRUE,Title,Default Title,\'00123,0,7,12.50,,active\n',
+    )
+    expect([products.analysis.layout, products.done.errors]).toEqual(['shopify-products', []])
+    expect((await stored('products'))[0]).toMatchObject({ sku: '00123', name: 'Cup', price: 12.5, quantity: 7 })
+  })
+
   it('salesforce: address columns with a word in front', async () => {
     const { analysis, done } = await take('organizations', 'salesforce-accounts.csv')
     expect(analysis.layout).toBe('salesforce-accounts')
@@ -167,80 +361,5 @@ describe('companies and products of other programs', () => {
     expect(analysis.layout).toBe('woocommerce-products')
     const products = await stored('products')
     expect(products).toMatchObject([{ sku: 'WC-1', name: 'Mug', price: 9.9, quantity: 12 }])
-  })
-})
-
-describe('cells of spreadsheets', () => {
-  it('reads a file with a line sep=;', async () => {
-    await take('persons', 'excel-sep-line.csv')
-    expect((await stored('persons')).map(person)).toMatchObject([{ name: 'Sep Arator', emails: ['sep@x.example'] }])
-  })
-
-  it('reads guarded numbers, and leaves out cells whose value is lost', async () => {
-    const { done } = await take('persons', 'excel-artefacts.csv')
-    expect((await stored('persons')).map((each: any) => [each.name, values(each.contact_numbers)])).toEqual([
-      ['Sci Number', []],
-      ['Guard One', ['01512345678']],
-      ['Guard Two', ['01512345678']],
-      ['Hash Marks', []],
-    ])
-    expect(done.errors.map(({ row, column, code }: any) => [row, column, code])).toEqual([
-      [2, 'contact_numbers', 'cell_omitted'],
-      [5, 'name', 'validation_failed'],
-      [6, 'contact_numbers', 'cell_omitted'],
-    ])
-    expect(done.errors[0].message).toContain('spreadsheet')
-  })
-
-  it('reads several values in a cell', async () => {
-    await take('persons', 'lists-in-cells.csv')
-    expect((await stored('persons')).map(person)).toMatchObject([
-      {
-        emails: ['la@x.example', 'lb@x.example'],
-        contact_numbers: ['+1 202 555 0001', '+1 202 555 0002'],
-        tags: ['new', 'vip'],
-      },
-      {
-        emails: ['lc@x.example', 'ld@x.example'],
-        contact_numbers: ['+49 30 1234567', '+49 30 1234568'],
-        tags: ['new', 'vip'],
-      },
-      { contact_numbers: ['+1 202 555 0001 ext. 12'] },
-      { emails: ['lf@x.example'], contact_numbers: ['1-800-FLOWERS'] },
-    ])
-    await take('persons', 'multi-select.csv')
-    const chosen = (await stored('persons')).slice(-2).map((each: any) => each.custom_attributes.workplace)
-    expect(chosen.map((options: any[]) => options.length)).toEqual([2, 2])
-  })
-
-  it('reads names of countries and words of flags', async () => {
-    const { done } = await take('organizations', 'flags-and-countries.csv')
-    const organizations = await stored('organizations')
-    expect(organizations.map(({ address }: any) => address.country)).toEqual(['DE', 'US', 'DE'])
-    expect(done.changes).toContainEqual({ column: 'address.country', from: 'Germany', to: 'DE', count: 1 })
-    await take('persons', 'flags.csv')
-    expect((await stored('persons')).map(({ subscribed }: any) => subscribed)).toEqual([true, true, false])
-  })
-
-  it('reads amounts with currencies, and dates of several forms', async () => {
-    const { done } = await take('leads', 'amounts-and-dates.csv')
-    expect((await stored('leads')).map((each: any) => [each.title, each.lead_value, each.expected_close_date])).toEqual(
-      [
-        ['Am One', 1200.5, '2026-12-31'],
-        ['Am Two', 1234.5, '2026-02-01'],
-        ['Am Three', 1234567.5, '2026-02-01'],
-      ],
-    )
-    expect(done.changes).toContainEqual({ column: 'lead_value', from: 'CHF', to: 'USD', count: 1 })
-  })
-
-  it('reads the encodings of Macs, and a file with two encodings', async () => {
-    const mac = await take('persons', 'mac-roman.csv')
-    expect(mac.analysis.settings.encoding).toBe('macintosh')
-    expect(mac.analysis.warnings[0]).toContain('macintosh is a guess')
-    const mixed = await take('persons', 'mixed-encodings.csv')
-    expect(mixed.done.warnings.join()).toContain('two encodings')
-    expect(mixed.analysis.warnings.join()).toContain('two encodings')
-    expect((await stored('persons')).map(({ name }: any) => name)).toEqual(['Jürgen', 'Jürgen Müller', 'Jörg'])
   })
 })

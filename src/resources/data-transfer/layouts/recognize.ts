@@ -6,13 +6,15 @@ import { crmContactLayouts } from './crm-contacts.ts'
 import { dealLayouts } from './deals.ts'
 import type { Layout, LayoutRule } from './layout.ts'
 
-/** In the order in which they are tried: layouts with more specific marks come first. */
 const layouts: readonly Layout[] = [...contactLayouts, ...dealLayouts, ...crmContactLayouts]
 
-/** Returns the layout of the headers for the type, else the first one for another type. */
+/** Returns the layout that knows most of the headers, those for the type first. */
 export function recognizeLayout(type: ImportType, headers: readonly string[]): Layout | undefined {
   const present = new Set(headers.map(normalizeHeader))
-  const found = layouts.filter(({ marks }) => marks.every((some) => some.some((mark) => present.has(mark))))
+  const known = ({ columns }: Layout): number => headers.filter((each) => ruleOf(columns, each) !== undefined).length
+  const found = layouts
+    .filter(({ marks }) => marks.every((some) => some.some((mark) => present.has(mark))))
+    .sort((one, other) => known(other) - known(one))
   return found.find((layout) => layout.type === type) ?? found[0]
 }
 
