@@ -189,7 +189,7 @@ describe('further contacts', () => {
     ])
   })
 
-  it('a file of nobody known: first and last names, and several addresses', async () => {
+  it('a file of another program: first and last names, and several addresses', async () => {
     const { analysis } = await take(
       'persons',
       'list.csv',
@@ -294,6 +294,28 @@ describe('further deals', () => {
         code: 'unknown_reference',
         message: 'No stage has the name Negotiaton. Did you mean `Negotiation`?',
       },
+    ])
+  })
+
+  it('a deal without a stage keeps neither closing time nor reason, and a deleted one is reported', async () => {
+    const { done } = await take(
+      'leads',
+      'deals.csv',
+      [
+        'Deal - Title,Deal - Value,Deal - Stage,Deal - Status,Deal - Won time,Deal - Lost reason',
+        'A,1,Contract sent,Open,2026-02-03 10:00:00,too dear',
+        'B,2,Prospect,Deleted,,',
+      ].join('\n'),
+    )
+    expect(done.errors.map(({ row, column, code }: any) => [row, column, code])).toEqual([
+      [2, 'Deal - Stage', 'cell_omitted'],
+      [2, 'Deal - Lost reason', 'cell_omitted'],
+      [2, 'Deal - Won time', 'cell_omitted'],
+      [3, 'Deal - Status', 'cell_omitted'],
+    ])
+    expect((await stored('leads')).map(({ title, stage }: any) => [title, stage.name])).toEqual([
+      ['A', 'New'],
+      ['B', 'Prospect'],
     ])
   })
 

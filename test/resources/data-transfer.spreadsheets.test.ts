@@ -68,6 +68,45 @@ describe('sheets', () => {
 })
 
 describe('cells of spreadsheets', () => {
+  it('does not take an amount for a header, and reads French and Indian numbers', async () => {
+    const french = await take('leads', 'f.csv', 'title;lead_value\na;1 234,56 €\nb;12 345 678,9\nc;EUR 5,00\n')
+    expect(french.analysis.settings).toMatchObject({ field_separator: ';', decimal_separator: ',', header_row: null })
+    expect(french.done.changes).toEqual([{ column: 'lead_value', from: 'EUR', to: 'USD', count: 2 }])
+    await take('leads', 'i.csv', 'title,lead_value\nd,"12,34,567.00"\ne,CHF 1’234.50\n')
+    expect((await stored('leads')).map(({ lead_value: amount }: any) => amount)).toEqual([
+      1234.56, 12345678.9, 5, 1234567, 1234.5,
+    ])
+  })
+
+  it('reads further separators of lists, and the API refuses a number without its digits', async () => {
+    await take(
+      'persons',
+      'l.csv',
+      [
+        'name,emails,contact_numbers,tags',
+        'A,"ann@x.example / an2@x.example","030/1234567 / 0151 1234567","a / b"',
+        'B,"""Otter, Ann"" <b@x.example>; b2@x.example","+1 202 555 0001 x12, +1 202 555 0002","R&D\nvip"',
+      ].join('\n'),
+    )
+    expect((await stored('persons')).map(personOf)).toMatchObject([
+      {
+        emails: ['ann@x.example', 'an2@x.example'],
+        contact_numbers: ['030/1234567', '0151 1234567'],
+        tags: ['a', 'b'],
+      },
+      {
+        emails: ['b@x.example', 'b2@x.example'],
+        contact_numbers: ['+1 202 555 0001 x12', '+1 202 555 0002'],
+        tags: ['R&D', 'vip'],
+      },
+    ])
+    const { body } = await server.admin.post('/contacts/persons', {
+      name: 'Sci',
+      contact_numbers: [{ value: '4.91512E+11' }],
+    })
+    expect(body.errors).toEqual({ 'contact_numbers.0.value': ['A spreadsheet has lost digits of this number.'] })
+  })
+
   it('reads further forms of dates and numbers, and empty words', async () => {
     const { done } = await take(
       'leads',

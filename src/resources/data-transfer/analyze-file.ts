@@ -241,7 +241,9 @@ async function readSample(source: Source, given: Given): Promise<Table & { separ
   for (const separator of separators) {
     if (separator === given.separator) continue
     const table = await firstRows(source, { ...given, separator }).catch(() => null)
-    const score = table ? scoreOf(table.rows) : 0
+    // A wrong separator makes lines above the table out of the first rows.
+    const isLower = table?.headerRow !== best.headerRow
+    const score = table ? scoreOf(table.rows) * (isLower && table.headerRow !== null ? 0.5 : 1) : 0
     if (table && score > best.score) best = { separator, ...table, score }
   }
   return best
@@ -276,7 +278,8 @@ function headerPlace(rows: readonly (readonly string[])[]): number {
   const place = rows.slice(0, maxTitles).findIndex((cells) => filledIn(cells) >= 2 && filledIn(cells) * 2 > widest)
   const header = rows[place] ?? []
   // A header consists of words.
-  return place > 0 && header.every((cell) => !/^[\s\d.,:/-]+$/.test(cell)) ? place : 0
+  const isWords = header.every((cell) => cell.trim() === '' || /^[^\d\p{Sc}+-]*\p{L}/u.test(cell.trim()))
+  return place > 0 && isWords ? place : 0
 }
 
 /**

@@ -46,6 +46,8 @@ export function readFormattedDate(
   text: string,
   { date: format, locale }: Pick<CellFormats, 'date' | 'locale'>,
 ): string {
+  const [, bareYear, bareMonth, bareDay] = /^((?:19|20)\d\d)(0[1-9]|1[0-2])([0-3]\d)$/.exec(text.trim()) ?? []
+  if (bareYear !== undefined) return `${bareYear}-${bareMonth}-${bareDay}`
   const named = namedMonthDate(text, locale)
   const [, first = '', second = '', third = '', rest] = named ?? threeNumbers.exec(text.trim()) ?? []
   // A date with the year in front has one order only.
@@ -150,12 +152,18 @@ export function withoutCurrency(text: string): string {
   return number === trimmed ? trimmed.replace(currencyAfter, '').trimEnd() : number
 }
 
+/** The symbols that only one currency has. */
+const symbols: Readonly<Record<string, string>> = {
+  ...{ '€': 'EUR', '£': 'GBP', '₹': 'INR', '₽': 'RUB', '₩': 'KRW', '₺': 'TRY', '₪': 'ILS', '฿': 'THB' },
+  ...{ zł: 'PLN', Kč: 'CZK', R$: 'BRL', US$: 'USD' },
+}
+
 /** Returns the code of the currency that a text such as `CHF 20` names, else undefined. */
 export function currencyCodeIn(text: string): string | undefined {
   const [, , before] = currencyBefore.exec(text.trim()) ?? []
   const [, after] = currencyAfter.exec(text.trim()) ?? []
   const mark = before ?? after
-  return mark !== undefined && /^[A-Z]{3}$/.test(mark) ? mark : undefined
+  return mark === undefined ? undefined : (symbols[mark] ?? (/^[A-Z]{3}$/.test(mark) ? mark : undefined))
 }
 
 /** Rewrites a number such as `1.234,50 €` as `1234.50`. */

@@ -4,6 +4,7 @@ import type { Schema } from '../../contract/types.ts'
 import { shortened } from './columns.ts'
 import type { Findings } from './read-rows.ts'
 import type { CellChange } from './row-drafts.ts'
+import { meansNothing } from './spreadsheet-marks.ts'
 
 type ValueChange = Schema<'ImportValueChange'>
 
@@ -47,7 +48,7 @@ const counted = (count: number, one: string, many: string): string => `${count} 
 
 /** Returns a sentence for everything that is not imported. */
 export function warningsOf({ leftOut, changes }: Notices, { footers, strayLines }: Findings): string[] {
-  const emptied = [...changes.values()].filter(({ from, to }) => from !== null && to === null)
+  const emptied = [...changes.values()].filter(({ from, to }) => to === null && meansNothing(from ?? ''))
   return [
     ...[...leftOut].map(
       ([header, count]) => `The column ${shortened(header)} is left out; it has ${counted(count, 'value', 'values')}.`,

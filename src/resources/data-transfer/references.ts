@@ -155,7 +155,7 @@ function finders(plan: ImportPlan, draft: RowDraft, known: Lookups): Finder[] {
       lead_pipeline_id: namedIn(draft, 'pipeline', name, directory.pipelines).id,
     })),
     ...(body.lead_pipeline_stage_id === undefined ? [(found: RelatedIds) => stageOf(draft, found, directory)] : []),
-    () => closingOf(draft, directory),
+    (found) => closingOf(draft, found, directory),
     () => personOf(plan, draft, known),
   ]
 }
@@ -216,12 +216,12 @@ function stageOf(draft: RowDraft, found: RelatedIds, directory: Directory): Rela
     byStatus === 'open' ? undefined : (byStatus ?? (named || name === undefined ? undefined : outcomeIn(name)))
   const closed = outcome && around.find(({ code }) => code === outcome)
   const chosen = closed ?? named
+  if (status !== undefined && byStatus === undefined) return unknown(draft, 'status', 'status', status, statuses)
   if (chosen && name !== undefined && !exact([chosen])) {
     const column = draft.columns.find((each) => each.name === 'stage')?.header ?? 'stage'
     draft.named.set('stage', { column, from: name.trim(), to: chosen.name })
   }
   if (chosen) return { lead_pipeline_id: chosen.lead_pipeline_id, lead_pipeline_stage_id: chosen.id }
-  if (status !== undefined && byStatus === undefined) return unknown(draft, 'status', 'status', status, statuses)
   return name === undefined
     ? {}
     : unknown(
@@ -236,16 +236,20 @@ function stageOf(draft: RowDraft, found: RelatedIds, directory: Directory): Rela
 const statuses = ['open', 'won', 'lost']
 
 /** Throws for a closing time or a lost reason that the named stage or status excludes. */
-function closingOf(draft: RowDraft, { now }: Directory): RelatedIds {
-  const { names, body, columns } = draft
-  if (names.stage === undefined && names.status === undefined) return {}
-  const outcome = outcomeIn(names.status ?? '') ?? outcomeIn(names.stage ?? '')
+function closingOf(draft: RowDraft, found: RelatedIds, { stages, now }: Directory): RelatedIds {
+  const { body, columns, id } = draft
+  const stage = found.lead_pipeline_stage_id
+  const isNamed = columns.some(({ name }) => name === 'stage' || name === 'status')
+  // A stored lead may be closed already.
+  if (!isNamed || body.lead_pipeline_stage_id !== undefined || (stage === undefined && id !== undefined)) return {}
+  const code = stages.find((each) => each.id === stage)?.code
   const { lost_reason: reason, closed_at: closedAt } = body
-  if (outcome !== undefined && outcome !== 'lost' && reason)
-    throw rowRefused(draft, 'lost_reason', 'Only a lost lead has a reason.', unknownCode)
+  if (code !== 'lost' && reason) throw rowRefused(draft, 'lost_reason', 'Only a lost lead has a reason.', unknownCode)
   const isShared = columns.some(({ name, header }) => name === 'closed_at' && isExpected(columns, header))
-  const isLate = typeof closedAt === 'string' && closedAt.slice(0, 16).replace(' ', 'T') > now.slice(0, 16)
-  if ((outcome === 'won' || outcome === 'lost') && isLate && !isShared)
+  if (typeof closedAt !== 'string' || isShared) return {}
+  if (code !== 'won' && code !== 'lost')
+    throw rowRefused(draft, 'closed_at', 'Only a won or lost lead has a closing time.', unknownCode)
+  if (closedAt.slice(0, 16).replace(' ', 'T') > now.slice(0, 16))
     throw rowRefused(draft, 'closed_at', 'A lead cannot be closed in the future.', unknownCode)
   return {}
 }

@@ -7,9 +7,9 @@ export interface LostCell {
 }
 
 const formulaErrors =
-  /^#(n\/a|ref!|value!|name\?|div\/0!|null!|num!|spill!|calc!|field!|blocked!|connect!|unknown!|getting_data)$/i
+  /^#(n\/a|n\/v|nv|ref!|bezug!|wert!|value!|name\?|div\/0!|null!|num!|spill!|calc!|field!|blocked!|connect!|unknown!|getting_data)$/i
 const hashes = /^#{2,}$/
-const dashes = /^([-–—]+|n\/a|n\.a\.|#n\/v|#nv|\(?null\)?)$/i
+const dashes = /^([-–—]+|n\/a|n\.a\.|-+none-+|\(none\)|\(blank\)|\(?null\)?)$/i
 const emptyDates = /^0{1,4}[/.-]0{1,2}[/.-]0{1,4}(?:[ T]0{1,2}:00(?::00)?)?$/
 /** Fractions before the exponent end in digits that the program has dropped. */
 const scientific = /^\d(?:[.,]\d+)?e\+?\d{1,2}$/i

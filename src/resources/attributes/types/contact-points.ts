@@ -7,6 +7,9 @@ import { refTo, type ValueType } from './value-type.ts'
 export type ContactPoint = Schema<'ContactPoint'>
 export type SentPoints = readonly { value: string | null; label?: string | null }[]
 
+/** A number such as `4.91512E+11`, which a spreadsheet wrote for a telephone number. */
+const lostDigits = /^\s*\d(?:[.,]\d+)?e\+\d{1,2}\s*$/i
+
 /**
  * Converts sent entries to contact points. Drops entries without a value, sets a missing label to
  * `work` and refuses duplicate values.
@@ -20,6 +23,7 @@ export function toPoints(
   const points: ContactPoint[] = []
   for (const [index, { value, label }] of sent.entries()) {
     if (value === null) continue
+    if (lostDigits.test(value)) refuse(`${index}.value`, 'A spreadsheet has lost digits of this number.')
     const key = keyOf(value)
     if (seen.has(key)) refuse(`${index}.value`, 'This value occurs twice.')
     seen.add(key)
