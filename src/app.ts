@@ -47,6 +47,7 @@ import { withCustomAttributes } from './resources/attributes/served-contract.ts'
 import { endStreams } from './resources/events/streams.ts'
 import { sweepFiles } from './resources/files/clean-up.ts'
 import { moveLead } from './resources/leads/move-leads.ts'
+import { withDeferredUpdates } from './resources/search/deferred-updates.ts'
 import { eventAliases } from './resources/system/event-patterns.ts'
 import { checkSearchAfterKill } from './resources/system/housekeeping.ts'
 import { formsLacking } from './resources/web-forms/forms-missing-attribute.ts'
@@ -112,7 +113,7 @@ export async function buildApp(options: AppOptions): Promise<App> {
     answerError(error, request, reply)
   })
   const services = createServices(options, { http, metrics, clock, wake: () => worker.wake() })
-  options.store.beforeGroupCommit(searchIndex.update)
+  options.store.beforeGroupCommit(services.searchIndex.update)
   const worker = createWorker(services, jobs, eventConsumers)
   const scheduler = createScheduler(services, schedules)
   registerListeners(services.events)
@@ -177,7 +178,7 @@ function createServices(options: AppOptions, { http, metrics, clock, wake }: Wir
   return {
     config,
     store,
-    searchIndex,
+    searchIndex: withDeferredUpdates(searchIndex, clock),
     events: createEmitter(() => http.log, eventAliases),
     deleteHooks,
     resources,

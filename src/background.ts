@@ -11,6 +11,7 @@ import { jobs as imports } from './resources/data-transfer/jobs.ts'
 import { schedules as mailSchedules, jobs as mails } from './resources/emails/jobs.ts'
 import { jobs as campaignJobs, schedules as campaignSchedules } from './resources/marketing/jobs.ts'
 import { pipelineRemoval } from './resources/pipelines/resource.ts'
+import { searchUpdate } from './resources/search/deferred-updates.ts'
 import { schedules as daily, jobs as housekeeping } from './resources/system/housekeeping.ts'
 import { tagRemoval } from './resources/tags/resource.ts'
 import { jobs as webhookJobs, eventConsumers as webhookReaders } from './resources/webhooks/jobs.ts'
@@ -28,6 +29,7 @@ export const jobs: readonly AnyJob[] = [
   userRemoval.job,
   tagRemoval.job,
   pipelineRemoval.job,
+  searchUpdate,
 ]
 
 /**

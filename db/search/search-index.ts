@@ -11,12 +11,19 @@ import type { Db, RecordRef, Store } from '../store.ts'
 import type { SearchDocument, SearchDocumentSource } from './documents.ts'
 import { renewFullText, runInSteps } from './rebuild.ts'
 
+/** Stores, in the transaction of `db`, that the documents of these records must be updated. */
+export type Defer = (db: Db, records: readonly RecordRef[]) => Promise<void>
+
+/** The maximum number of documents that a write updates because they quote its records. */
+export const maxQuoting = 200
+
 export interface SearchIndex {
   /**
    * Updates the documents of the records, and the documents that contain fields of a record whose
    * document changed. `pause` runs before each write, so that long work can let other work run.
+   * `defer` gets the records of the second kind instead if there are many.
    */
-  update(db: Db, records: readonly RecordRef[], pause?: () => Promise<void>): Promise<void>
+  update(db: Db, records: readonly RecordRef[], pause?: () => Promise<void>, defer?: Defer): Promise<void>
   /** Rewrites every document in the caller's transaction. Returns the number of records. */
   rebuild(db: Db, dialect: Dialect): Promise<number>
   /**
@@ -36,7 +43,7 @@ const batch = 500
 export function createSearchIndex(sources: readonly SearchDocumentSource[]): SearchIndex {
   const ordered = quotedFirst(sources)
   return {
-    update: (db, records, pause = async () => {}) => update(db, ordered, records, pause),
+    update: (db, records, pause = async () => {}, defer = undefined) => update(db, ordered, records, { pause, defer }),
     rebuild: (db, dialect) => rebuild(db, dialect, ordered),
     async rebuildOnline(store) {
       await renewFullText(store)
@@ -68,7 +75,7 @@ async function update(
   db: Db,
   sources: readonly SearchDocumentSource[],
   records: readonly RecordRef[],
-  pause: () => Promise<void>,
+  { pause, defer }: { pause: () => Promise<void>; defer: Defer | undefined },
 ): Promise<void> {
   const waiting = new Map<string, Set<number>>()
   const add = ({ entity, id }: RecordRef): unknown => waiting.set(entity, (waiting.get(entity) ?? new Set()).add(id))
@@ -76,7 +83,9 @@ async function update(
   for (const { entity, read } of sources) {
     for (const ids of batches([...(waiting.get(entity) ?? [])])) {
       const changed = await writeDifference(db, entity, ids, await read(db, { ids }), pause)
-      if (changed.length > 0) for (const each of await quotersOf(db, sources, entity, changed)) add(each)
+      const quoting = changed.length > 0 ? await quotersOf(db, sources, entity, changed) : []
+      if (defer && quoting.length > maxQuoting) await defer(db, quoting)
+      else quoting.forEach(add)
     }
   }
 }

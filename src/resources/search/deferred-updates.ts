@@ -1,0 +1,67 @@
+// Updates the search documents of many records by jobs. A write of a record that many others quote,
+// such as the new name of an organization with thousands of persons, would otherwise hold up other
+// requests. Until the jobs have run, a search finds these records by the former values.
+import { maxQuoting, type SearchIndex } from '../../../db/search/search-index.ts'
+import type { Db, RecordRef } from '../../../db/store.ts'
+import { defineJob } from '../../jobs/queue.ts'
+import type { Context } from '../../kernel/context.ts'
+import { type Clock, stamp } from '../../kernel/runtime/clock.ts'
+import { transaction } from '../../kernel/write/write.ts'
+
+/** The number of documents that one job updates in one transaction. */
+const atOnce = 100
+
+export const searchUpdate = defineJob<{ entity: string; ids: number[] }>({
+  kind: 'search.update',
+  run: (ctx, { entity, ids }) =>
+    transaction(ctx, async ({ unit }) => void unit.stale.push(...ids.map((id) => ({ entity, id })))),
+})
+
+/** Returns the index with updates that leave many quoting records to jobs. */
+export const withDeferredUpdates = (index: SearchIndex, clock: Clock): SearchIndex => ({
+  ...index,
+  update: (db, records, pause) =>
+    index.update(db, records, pause, (db, quoting) => enqueueUpdates(db, quoting, clock.now())),
+})
+
+/** Updates the documents of records in the transaction, or by jobs if there are many. */
+export async function updateDocuments({ db, unit, time }: Context, records: readonly RecordRef[]): Promise<void> {
+  if (unit && records.length <= maxQuoting) unit.stale.push(...records)
+  else {
+    await enqueueUpdates(db, records, time)
+    if (unit) unit.wakes = true
+  }
+}
+
+/** Enqueues jobs in the transaction of `db`, which may be that of several writes. */
+async function enqueueUpdates(db: Db, records: readonly RecordRef[], at: Date): Promise<void> {
+  const byEntity = new Map<string, number[]>()
+  for (const { entity, id } of records) {
+    const ids = byEntity.get(entity)
+    if (ids) ids.push(id)
+    else byEntity.set(entity, [id])
+  }
+  const times = { run_at: stamp(at), created_at: stamp(at), updated_at: stamp(at) }
+  const { kind } = searchUpdate
+  const rows: {
+    kind: string
+    payload: string
+    state: string
+    run_at: string
+    created_at: string
+    updated_at: string
+  }[] = []
+  for (const [entity, ids] of byEntity)
+    for (let from = 0; from < ids.length; from += atOnce)
+      rows.push({
+        kind,
+        payload: JSON.stringify({ entity, ids: ids.slice(from, from + atOnce) }),
+        state: 'waiting',
+        ...times,
+      })
+  for (let from = 0; from < rows.length; from += atOnce)
+    await db
+      .insertInto('jobs')
+      .values(rows.slice(from, from + atOnce))
+      .execute()
+}
