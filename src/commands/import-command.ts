@@ -1,14 +1,16 @@
-// The command line of `accord import`.
-import { type Command, Option } from 'commander'
+// The command lines of `accord import` and `accord export`.
+import { Argument, type Command, Option } from 'commander'
 import { jsonOption, withExamples } from './command-help.ts'
 import { readEnvironment } from './environment.ts'
 
+/** Adds `accord import` and `accord export`. */
 export function addImportCommand(program: Command): void {
+  addExportCommand(program)
   withExamples(
     program
       .command('import')
-      .description('validate a CSV or XLSX file, then create, change or delete a record for each row')
-      .argument('<file>', 'a .csv or .xlsx file whose first row names the columns')
+      .description('validate a CSV, XLSX or vCard file, then create, change or delete a record for each row')
+      .argument('<file>', 'a .csv or .xlsx file whose first row names the columns, or a .vcf file')
       .addOption(
         new Option('--type <type>', 'type of the records')
           .choices(['persons', 'organizations', 'products', 'leads'])
@@ -45,4 +47,37 @@ export function addImportCommand(program: Command): void {
         'in its format, with their errors.',
     )
     .action(async (file, options) => (await import('./import.ts')).importCommand(readEnvironment(), file, options))
+}
+
+function addExportCommand(program: Command): void {
+  withExamples(
+    program
+      .command('export')
+      .description('write all records of a type as CSV, XLSX or JSON lines')
+      .addArgument(
+        new Argument('<type>', 'type of the records').choices([
+          'persons',
+          'organizations',
+          'products',
+          'leads',
+          'quotes',
+          'activities',
+        ]),
+      )
+      .addOption(
+        new Option('--format <format>', 'format of the file').choices(['csv', 'xlsx', 'ndjson']).default('csv'),
+      )
+      .addOption(
+        new Option('--separator <character>', 'column separator of a CSV file; Excel may expect ;')
+          .choices([',', ';', '\\t'])
+          .default(','),
+      )
+      .option('--bom', 'begin with a byte order mark, by which Excel recognizes UTF-8; default with ;')
+      .option('--no-bom', 'begin without a byte order mark')
+      .option('--output <file>', 'file to write; default: the standard output')
+      .option('--as <email>', 'user whose visible records are written; default: ACCORD_ADMIN_EMAIL'),
+    'accord export persons > persons.csv',
+    "accord export leads --separator ';' --output leads.csv",
+    'accord export products --format xlsx --output products.xlsx',
+  ).action(async (type, options) => (await import('./export.ts')).exportCommand(readEnvironment(), type, options))
 }

@@ -3,11 +3,9 @@
 import { createReadStream, existsSync, statSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { basename, dirname, extname, join } from 'node:path'
-import { caseFold } from '../../db/schema/case-folding.ts'
 import type { Config } from '../config/config.ts'
 import { bodyReader } from '../contract/input/body-reader.ts'
 import type { Body, Schema } from '../contract/types.ts'
-import { signedInAs } from '../kernel/auth/tokens.ts'
 import type { Context } from '../kernel/context.ts'
 import { invalid } from '../kernel/errors.ts'
 import { analyzeFile } from '../resources/data-transfer/analyze-file.ts'
@@ -16,6 +14,7 @@ import { imports } from '../resources/data-transfer/resource.ts'
 import { createErrorReport, omittedCode, type ReportSelection } from '../resources/data-transfer/row-errors.ts'
 import { findImport } from '../resources/data-transfer/run.ts'
 import { runNow } from '../resources/data-transfer/start-run.ts'
+import { actor } from './actor.ts'
 import { CommandError } from './command-error.ts'
 import { asSystem } from './context.ts'
 import { chooseSettings, describeSettings, givenSettings, type SettingsOptions } from './import-settings.ts'
@@ -77,21 +76,6 @@ export async function importCommand(config: Config, path: string, options: Optio
 function suggest(analysis: Schema<'ImportAnalysis'>): void {
   console.error('With --yes the file is imported like this; --map changes a column:')
   for (const line of describeSettings(analysis, analysis.settings)) console.error(line)
-}
-
-/**
- * Returns the user whose permissions apply: the user given by --as, or else the first administrator
- * (ACCORD_ADMIN_EMAIL).
- */
-async function actor(ctx: Context, config: Config, email = config.adminEmail) {
-  const row = await ctx.db
-    .selectFrom('users')
-    .select('id')
-    .where('email_key', '=', caseFold(email.trim()))
-    .executeTakeFirst()
-  const user = row ? await signedInAs(ctx.db, row.id) : null
-  if (!user) throw new CommandError(`No active user has the e-mail address ${email}. Name one with --as.`)
-  return user
 }
 
 async function create(ctx: Context, path: string, options: Options): Promise<Import> {

@@ -61,9 +61,9 @@ describe('each command', () => {
 
   it('that is finished before its output is read prints JSON on request', () => {
     const without = leafCommands().filter(({ command }) => !command.options.some(({ long }) => long === '--json'))
-    // These commands serve, generate files, or print only a script or a URL.
+    // These commands serve, generate or write files, or print only a script or a URL.
     expect(without.map(({ path }) => path).sort()).toEqual(
-      ['completion', 'demo', 'open', 'regenerate', 'serve', 'start', 'worker'].sort(),
+      ['completion', 'demo', 'export', 'open', 'regenerate', 'serve', 'start', 'worker'].sort(),
     )
   })
 

@@ -93,6 +93,16 @@ describe('accord import', () => {
     expect(done.stdout).toContain(`Created ${length}, updated 0, deleted 0, skipped 0.`)
   })
 
+  it('exports what is imported, with a byte order mark for Excel', async () => {
+    const done = await accord(folder, ['export', 'organizations', '--separator', ';'], environment)
+    expect(done).toMatchObject({ code: 0, stderr: '' })
+    expect(done.stdout.startsWith('\ufeffid;name;')).toBe(true)
+    expect(done.stdout.trimEnd().split('\r\n')).toHaveLength(sales.accounts.length + 1)
+    const args = ['export', 'organizations', '--no-bom', '--output', 'organizations.csv']
+    expect(await accord(folder, args, environment)).toMatchObject({ code: 0, stdout: '', stderr: '' })
+    expect(readFileSync(join(folder, 'organizations.csv'), 'utf8')).toMatch(/^id,name,/)
+  })
+
   it('imports nothing of a file with errors, tells of them and exits with 1', async () => {
     const products = write('products.csv', [
       ['sku', 'name', 'price'],

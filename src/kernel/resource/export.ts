@@ -18,7 +18,8 @@ import { patienceOf } from './export-stall.ts'
 
 type Exported<Reply> = Pick<Resource<Reply, never>, 'entity' | 'table' | 'query' | 'getMany'>
 type Format = 'ndjson' | 'csv' | 'xlsx'
-type Query = { format?: Format }
+/** The query of an export. `separator` and `bom` are for CSV files. */
+export type ExportQuery = { format?: Format; separator?: ',' | ';' | '\t'; bom?: boolean }
 type ColumnsOf<Reply> = (ctx: Context) => CsvColumn<Reply>[] | Promise<CsvColumn<Reply>[]>
 const ndjsonType = 'application/x-ndjson'
 const formats = { [ndjsonType]: 'ndjson', 'text/csv': 'csv', [workbookType]: 'xlsx' } as const
@@ -45,7 +46,7 @@ const running = new WeakMap<Services, Set<object>>()
  */
 export const exportOf =
   <Reply>(resource: Exported<Reply>, columns: ColumnsOf<Reply>) =>
-  async (ctx: Context, { query }: { query: Query }): Promise<Download> => {
+  async (ctx: Context, { query }: { query: ExportQuery }): Promise<Download> => {
     // Builds the query only to report errors in the query parameters before the first byte is sent.
     await resource.query(ctx, query)
     const format = query.format ?? formats[preferred(ctx, [ndjsonType, 'text/csv', workbookType])]
@@ -95,7 +96,7 @@ export function placed<Chunk>(rows: AsyncGenerator<Chunk>, release: () => void):
 interface Export<Reply> {
   ctx: Context
   resource: Exported<Reply>
-  query: Query
+  query: ExportQuery
   release: () => void
 }
 
@@ -106,9 +107,13 @@ async function* ndjson<Reply>(from: Export<Reply>): AsyncGenerator<string> {
 
 async function* csv<Reply>(from: Export<Reply>, columnsOf: ColumnsOf<Reply>): AsyncGenerator<string> {
   const columns = await columnsOf(from.ctx)
-  yield lines([columns.map(({ name }) => name)])
+  const { separator = ',', bom = separator === ';' } = from.query
+  yield (bom ? '\ufeff' : '') + lines([columns.map(({ name }) => name)], separator)
   const write = (replies: readonly Reply[]): string[] => [
-    lines(replies.map((reply) => columns.map(({ cell }) => cell(reply)))),
+    lines(
+      replies.map((reply) => columns.map(({ cell }) => cell(reply))),
+      separator,
+    ),
   ]
   for await (const texts of batches(from, write, includedBy(columns))) yield texts.join('')
 }

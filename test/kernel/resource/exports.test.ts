@@ -55,7 +55,7 @@ describe.each(exported)('%s', (id) => {
   it('takes every filter and sort key of its list, and what a page is for not at all', () => {
     const pages = ['page', 'per_page', 'count', 'cursor', 'include', 'fields']
     const wanted = Object.keys(fact(listOf(id)).query).filter((name) => !pages.includes(name))
-    expect(Object.keys(fact(id).query).sort()).toEqual(['format', ...wanted].sort())
+    expect(Object.keys(fact(id).query).sort()).toEqual(['bom', 'format', 'separator', ...wanted].sort())
     expect(fact(id).permission).toBe(`${fact(listOf(id)).permission}.export`)
   })
 })
@@ -117,6 +117,20 @@ describe('an export', () => {
       (await server.admin.get(`/contacts/persons/export${query}`)).headers['content-disposition']
     expect(await nameOf('')).toBe('attachment; filename=persons-2026-03-01.ndjson')
     expect(await nameOf('?format=csv')).toBe('attachment; filename=persons-2026-03-01.csv')
+  })
+
+  it('begins with a byte order mark on request, and with semicolons', async () => {
+    await server.admin.post('/contacts/organizations', { name: 'Käse; Brot' })
+    const begin = async (query: string) => {
+      const { text } = await server.admin.get(`/contacts/organizations/export?format=csv${query}`)
+      return [text.charCodeAt(0) === 0xfeff, text.replace('\ufeff', '').slice(0, 8), text.includes('"Käse; Brot"')]
+    }
+    expect(await begin('')).toEqual([false, 'id,name,', false])
+    expect(await begin('&bom=true')).toEqual([true, 'id,name,', false])
+    expect(await begin('&separator=%3B')).toEqual([true, 'id;name;', true])
+    expect(await begin('&separator=%3B&bom=false')).toEqual([false, 'id;name;', true])
+    const { status } = await server.admin.get('/contacts/organizations/export?format=csv&separator=x')
+    expect(status).toBe(422)
   })
 
   it('comes as CSV when Accept says so, and as its format says above all', async () => {
