@@ -1,5 +1,6 @@
 // Imports of tables with the marks of spreadsheets and the habits of people, with the settings that
 // the analysis suggests.
+import iconv from 'iconv-lite'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { startServer, type TestServer } from '../support/app.ts'
 import { personOf, takingTables } from '../support/taking-tables.ts'
@@ -205,5 +206,35 @@ describe('cells of spreadsheets', () => {
     expect(mixed.done.warnings.join()).toContain('two encodings')
     expect(mixed.analysis.warnings.join()).toContain('two encodings')
     expect((await stored('persons')).map(({ name }: any) => name)).toEqual(['Jürgen', 'Jürgen Müller', 'Jörg'])
+  })
+
+  it('never reads a line of UTF-8 as another encoding, whichever has more lines', async () => {
+    const latin = iconv.encode('name,emails\nJörg,a@x.example\nBjörn,b@x.example\n', 'windows-1252')
+    const { done } = await take('persons', 'x.csv', Buffer.concat([latin, Buffer.from('Jürgen,c@x.example\n')]))
+    expect(done.warnings).toEqual(['The file has two encodings: 2 lines are read as windows-1252.'])
+    const marked = Buffer.from('\ufeffname,emails\nMüller,d@x.example\n')
+    await take('persons', 'y.csv', Buffer.concat([marked, iconv.encode('Grün,e@x.example\n', 'windows-1252')]))
+    const dos = iconv.encode('name;emails\nStraßer Süß;f@x.example\n', 'cp850')
+    expect((await take('persons', 'z.csv', dos)).analysis.settings.encoding).toBe('cp850')
+    expect((await stored('persons')).map(({ name }: any) => name)).toEqual([
+      ...['Jörg', 'Björn', 'Jürgen', 'Müller', 'Grün', 'Straßer Süß'],
+    ])
+  })
+
+  it('imports a contact without the name that an Exchange server has for it, and equal addresses once', async () => {
+    const { done } = await take(
+      'persons',
+      'exchange.csv',
+      [
+        'First Name,Last Name,E-mail Address,E-mail 2 Address,Business Phone',
+        'Ex,Change,/o=ExchangeLabs/ou=Group/cn=Recipients/cn=abc,,030 123456',
+        'Two,Times,t@x.example,T@x.example,"030 123456; 030/123456"',
+      ].join('\n'),
+    )
+    expect(done.errors).toMatchObject([{ row: 2, column: 'E-mail Address', code: 'cell_omitted' }])
+    expect((await stored('persons')).map(personOf)).toMatchObject([
+      { name: 'Ex Change', emails: [], contact_numbers: ['030 123456'] },
+      { name: 'Two Times', emails: ['t@x.example'], contact_numbers: ['030 123456'] },
+    ])
   })
 })

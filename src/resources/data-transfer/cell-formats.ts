@@ -89,7 +89,11 @@ const monthKey = (name: string): string =>
 function monthsOf(locale: string): ReadonlyMap<string, number> {
   const known = monthsByLocale.get(locale)
   if (known) return known
-  const months = new Map<string, number>([['sept', 9]])
+  const months = new Map<string, number>([
+    ['sept', 9],
+    // The abbreviation of Excel in German.
+    ['mrz', 3],
+  ])
   for (const each of ['en', locale])
     for (const style of ['long', 'short'] as const)
       for (let month = 1; month <= 12; month++) {

@@ -1,6 +1,6 @@
 // Parses cells by the kind of their column; kernel/resource/csv-cells.ts does the reverse. The
 // results are values for a JSON body, which are validated later.
-import { fold } from '../../kernel/values/format.ts'
+import { fold, phoneKey } from '../../kernel/values/format.ts'
 import type { AttributeOption } from '../attributes/attribute-set.ts'
 import { type CellFormats, readFormattedDate, readFormattedNumber } from './cell-formats.ts'
 import { splitAddresses, splitNames, splitNumbers } from './list-cells.ts'
@@ -60,18 +60,22 @@ function json(cell: string): unknown[] | undefined {
  * contain colons.
  */
 const pointsReader =
-  (split: (cell: string) => string[]): CellReader =>
-  (cell) =>
-    entriesOf(cell, split).map((entry) => {
-      if (typeof entry !== 'string') return entry
+  (split: (cell: string) => string[], keyOf: (value: string) => string): CellReader =>
+  (cell) => {
+    const seen = new Set<string>()
+    return entriesOf(cell, split).flatMap((entry) => {
+      if (typeof entry !== 'string') return [entry]
       const colon = entry.indexOf(':', entry.lastIndexOf(']') + 1)
-      return colon < 0
-        ? { value: entry }
-        : { value: entry.slice(0, colon).trim(), label: entry.slice(colon + 1).trim() || null }
+      const value = colon < 0 ? entry : entry.slice(0, colon).trim()
+      // Other programs repeat the same value with another label.
+      if (seen.has(keyOf(value))) return []
+      seen.add(keyOf(value))
+      return [colon < 0 ? { value } : { value, label: entry.slice(colon + 1).trim() || null }]
     })
+  }
 
-export const readAddresses = pointsReader(splitAddresses)
-export const readNumbers = pointsReader(splitNumbers)
+export const readAddresses = pointsReader(splitAddresses, fold)
+export const readNumbers = pointsReader(splitNumbers, phoneKey)
 
 /** Parses tag names. A later step finds the tag ids. */
 export const readNames: CellReader = (cell) => entriesOf(cell, splitNames).map(String)

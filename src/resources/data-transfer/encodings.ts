@@ -135,11 +135,17 @@ export async function detectEncoding(source: Source): Promise<{ encoding: Encodi
     await yieldIfDue()
   }
   const unicode = unicodeOf(begin ?? Buffer.alloc(0))
+  const isValid = isUtf8 && isDecodable(utf8)
+  if (unicode === 'utf-8' && !isValid) return { encoding: mixed, isUncertain: true }
   if (unicode) return { encoding: unicode, isUncertain: false }
-  if (isUtf8 && isDecodable(utf8)) return { encoding: 'utf-8', isUncertain: false }
+  if (isValid) return { encoding: 'utf-8', isUncertain: false }
   const lines = Buffer.concat(sample)
-  if (isMostlyUtf8(lines)) return { encoding: mixed, isUncertain: true }
-  return guessEncoding(lines)
+  const { valid, others } = withoutUtf8Lines(lines)
+  if (valid === 0) return guessEncoding(lines)
+  // In Asian encodings, a short line may be valid UTF-8 by chance.
+  const guess = await guessEncoding(Buffer.concat(others))
+  const isMixed = valid >= others.length || western.has(guess.encoding) || guess.isUncertain
+  return isMixed ? { encoding: mixed, isUncertain: true } : guessEncoding(lines)
 }
 
 /**
@@ -186,17 +192,19 @@ function unicodeOf(begin: Buffer): Encoding | undefined {
   return even > begin.length / 4 && odd < even / 10 ? 'utf-16be' : undefined
 }
 
-/** Returns whether at least half of the lines are UTF-8. */
-function isMostlyUtf8(lines: Buffer): boolean {
-  let [valid, invalid] = [0, 0]
+/** Returns the number of lines that are UTF-8, and the other lines. */
+function withoutUtf8Lines(lines: Buffer): { valid: number; others: Buffer[] } {
+  let valid = 0
+  const others: Buffer[] = []
   for (let from = 0; from < lines.length; ) {
     const end = lines.indexOf(10, from)
     const to = end < 0 ? lines.length : end + 1
-    if (isDecodable(new TextDecoder('utf-8', { fatal: true }), lines.subarray(from, to))) valid++
-    else invalid++
+    const line = lines.subarray(from, to)
+    if (isDecodable(new TextDecoder('utf-8', { fatal: true }), line)) valid++
+    else others.push(line)
     from = to
   }
-  return valid > 0 && valid >= invalid
+  return { valid, others }
 }
 
 async function guessEncoding(sample: Buffer): Promise<{ encoding: Encoding; isUncertain: boolean }> {

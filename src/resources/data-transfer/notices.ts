@@ -57,7 +57,9 @@ export function warningsOf({ leftOut, changes }: Notices, { footers, strayLines 
       ({ column, from, count }) =>
         `${from} in ${shortened(column)} is read as empty in ${counted(count, 'row', 'rows')}.`,
     ),
-    ...(footers > 0 ? [`The last ${counted(footers, 'row', 'rows')} below the table are left out.`] : []),
+    ...(footers > 0
+      ? [`The last ${counted(footers, 'row below the table is', 'rows below the table are')} left out.`]
+      : []),
     ...(strayLines > 0
       ? [`The file has two encodings: ${counted(strayLines, 'line is', 'lines are')} read as windows-1252.`]
       : []),
