@@ -24,6 +24,7 @@ import { minimalHeaders } from './http/security-headers.ts'
 import { writtenFolders } from './installation/data-folder.ts'
 import { openFiles } from './installation/open-files.ts'
 import { type Published, servedWith } from './installation/published-contract.ts'
+import { restoreLater } from './jobs/restores.ts'
 import { createScheduler, type Scheduler } from './jobs/scheduler.ts'
 import { createWorker, type Worker } from './jobs/worker.ts'
 import { createEncryption } from './kernel/auth/encryption.ts'
@@ -191,7 +192,7 @@ function createServices(options: AppOptions, { http, metrics, clock, wake }: Wir
     encryption: createEncryption(options.secret),
     checkStatement: options.checkStatement,
     statefulDomains: () => statefulDomains(config, portOf(http) ?? config.port),
-    slices: { moveLead, formsLacking },
+    slices: { moveLead, formsLacking, restoreLater },
     fieldLabels,
     metrics,
     disk: createDisk(writtenFolders(config), { clock, store, volume: options.volume }),

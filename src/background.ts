@@ -3,8 +3,10 @@
 
 import type { EventConsumer } from './jobs/event-consumers.ts'
 import type { AnyJob } from './jobs/queue.ts'
+import { restoreJob } from './jobs/restores.ts'
 import type { Schedule } from './jobs/schedules.ts'
 import { userRemoval } from './operations.ts'
+import { jobs as removals } from './resources/activities/removal.ts'
 import { jobs as signInNotices } from './resources/authentication/notices.ts'
 import { jobs as passwordLinks } from './resources/authentication/password-links.ts'
 import { jobs as imports } from './resources/data-transfer/jobs.ts'
@@ -29,6 +31,8 @@ export const jobs: readonly AnyJob[] = [
   userRemoval.job,
   tagRemoval.job,
   pipelineRemoval.job,
+  ...removals,
+  restoreJob,
   searchUpdate,
 ]
 

@@ -10,6 +10,7 @@ import type { Resource } from './kernel/resource/definition.ts'
 import { handlers as account } from './resources/account/handlers.ts'
 import { handlers as accountSessions } from './resources/account/sessions.ts'
 import { handlers as activityHandlers } from './resources/activities/handlers.ts'
+import { handlers as removalHandlers } from './resources/activities/removal.ts'
 import { inheritedActivities } from './resources/activities/resource.ts'
 import { timelines } from './resources/activities/timeline.ts'
 import { handlers as attributeHandlers } from './resources/attributes/resource.ts'
@@ -80,6 +81,7 @@ export const handlers: Handlers = {
   ...organizationHandlers,
   ...productHandlers,
   ...activityHandlers,
+  ...removalHandlers,
   ...timelines,
   ...emailHandlers,
   ...emailsBelow,

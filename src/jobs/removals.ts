@@ -118,7 +118,9 @@ async function runSteps<Request extends object>(
   let { done } = payload
   for (;;) {
     if (run.signal.aborted) return { runAgainAt: services.clock.now() }
-    const changed = await runStep(systemContext(services, payload.origin), removal, { ...payload, done }, run)
+    // One request id for all steps, by which the archive finds what the job has deleted.
+    const ctx = { ...systemContext(services, payload.origin), requestId: `job-${run.id}` }
+    const changed = await runStep(ctx, removal, { ...payload, done }, run)
     if (changed === null) return undefined
     done += changed
   }

@@ -196,6 +196,25 @@ export async function archiveThenDelete(
   ctx.unit?.archived.push({ entity, id, event: eventId })
 }
 
+/**
+ * Adds the other records that were deleted with the same request id to the archive of a record, so
+ * that its restore brings them back.
+ */
+export async function adoptArchives(ctx: Context, entity: string, id: number): Promise<void> {
+  const own = await lastArchive(ctx, entity, id)
+  if (!own) return
+  const others = await ctx.db
+    .selectFrom('archives')
+    .innerJoin('events', 'events.id', 'archives.event_id')
+    .select(['archives.entity_type as entity', 'archives.entity_id as id', 'archives.event_id as event'])
+    .where('events.request_id', '=', ctx.requestId)
+    .where('archives.id', '<', own.id)
+    .orderBy('archives.id')
+    .execute()
+  const companions = JSON.stringify([...others, ...own.companions])
+  await ctx.db.updateTable('archives').set({ companions }).where('id', '=', own.id).execute()
+}
+
 export interface Archived extends Archive {
   id: number
   event: number

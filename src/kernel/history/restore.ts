@@ -37,6 +37,9 @@ export interface Dropped {
   field: string
 }
 
+/** The maximum number of records that a restore brings back at once. A job restores more. */
+const maxAtOnce = 200
+
 export interface Restored<Reply> {
   data: Reply
   dropped: Dropped[]
@@ -91,7 +94,9 @@ export async function restore<Reply>(ctx: Context, about: About<Reply>): Promise
     const own = await repairRow(ctx, relations, about, kept, { dropped, owed })
     await write(ctx, resource.events.create, { entity, input: kept.snapshot, id, restored: true }, async (ctx) => {
       await insert(ctx, relations, { table, row: own })
-      const brought = await restoreCascaded(ctx, kept, dropped)
+      const { companions } = kept
+      const brought = companions.length <= maxAtOnce ? await restoreCompanions(ctx, companions, dropped) : []
+      if (companions.length > maxAtOnce) await ctx.services.slices.restoreLater(ctx, companions)
       await bringRows(ctx, relations, kept, { dropped, owed })
       for (const pointer of await relink(ctx, kept.pointers)) owed.addValues(pointer)
       await owed.store(ctx)
@@ -224,7 +229,11 @@ type Brought = { table: string; id: number }
  * Restores the other records that the deletion also deleted. Skips a record that was restored or
  * deleted again since.
  */
-async function restoreCascaded(ctx: Context, { companions }: Archived, dropped: Dropped[]): Promise<Brought[]> {
+export async function restoreCompanions(
+  ctx: Context,
+  companions: Archived['companions'],
+  dropped: Dropped[],
+): Promise<Brought[]> {
   const brought: Brought[] = []
   for (const { entity, id, event } of companions) {
     const resource = ctx.services.resources.get(entity)

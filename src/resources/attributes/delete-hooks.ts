@@ -1,10 +1,11 @@
 // Removes references to a deleted record from the custom attributes of all entities and from the
 // attributes' defaults.
+import type { RecordChange } from '../../jobs/removals.ts'
 import type { Context } from '../../kernel/context.ts'
 import type { DeleteHook } from '../../kernel/history/delete-hooks.ts'
-import { attributeSet } from './attribute-set.ts'
+import { attributeSet, type EntityType } from './attribute-set.ts'
 import { type LookupType, lookupTypeOf } from './lookups.ts'
-import { type DroppedReference, dropReferences } from './record-values.ts'
+import { type DroppedReference, dropReferences, referenceChanges } from './record-values.ts'
 import { attributes } from './resource.ts'
 import { withoutIds } from './restore-values.ts'
 import { valueTypeOf } from './types.ts'
@@ -27,23 +28,49 @@ const childLookup: Partial<Record<LookupType, LookupType>> = {
 const dropReferencesTo =
   (entity: string, lookup: LookupType): DeleteHook =>
   async (ctx, id) => {
-    const { own } = await attributeSet(ctx)
-    const gone = new Map<LookupType, readonly number[]>([[lookup, [id]]])
-    const kind = childLookup[lookup]
-    if (kind && [...own.values()].flat().some((attribute) => attribute.lookup === kind))
-      gone.set(
-        kind,
-        ((await childrenOf[lookup]?.(ctx, id)) ?? []).map((child) => child.id),
-      )
-    for (const [carrier, attributes] of own) {
-      const droppings = attributes.flatMap((attribute): DroppedReference[] => {
-        const ids = attribute.lookup === null ? undefined : gone.get(attribute.lookup)
-        return ids === undefined || ids.length === 0 ? [] : [{ attribute, gone: ids }]
-      })
+    for (const { carrier, droppings, isItself } of await droppingsOf(ctx, { entity, lookup, id })) {
       for (const dropping of droppings) await dropDefault(ctx, dropping)
-      await dropReferences(ctx, carrier, droppings, (other) => carrier === entity && other === id)
+      await dropReferences(ctx, carrier, droppings, isItself)
     }
   }
+
+/** Returns the attributes that may refer to a record, by the entity that has them. */
+async function droppingsOf(
+  ctx: Context,
+  { entity, lookup, id }: { entity: string; lookup: LookupType; id: number },
+): Promise<{ carrier: EntityType; droppings: DroppedReference[]; isItself: (other: number) => boolean }[]> {
+  const { own } = await attributeSet(ctx)
+  const gone = new Map<LookupType, readonly number[]>([[lookup, [id]]])
+  const kind = childLookup[lookup]
+  if (kind && [...own.values()].flat().some((attribute) => attribute.lookup === kind))
+    gone.set(
+      kind,
+      ((await childrenOf[lookup]?.(ctx, id)) ?? []).map((child) => child.id),
+    )
+  return [...own].map(([carrier, attributes]) => ({
+    carrier,
+    droppings: attributes.flatMap((attribute): DroppedReference[] => {
+      const ids = attribute.lookup === null ? undefined : gone.get(attribute.lookup)
+      return ids === undefined || ids.length === 0 ? [] : [{ attribute, gone: ids }]
+    }),
+    isItself: (other) => carrier === entity && other === id,
+  }))
+}
+
+/**
+ * Returns the changes that remove the references of custom attributes to a record, of up to `limit`
+ * records. A changed record is not found again.
+ */
+export async function referencesTo(ctx: Context, entity: string, id: number, limit: number): Promise<RecordChange[]> {
+  const lookup = lookupTypeOf.get(entity)
+  const found: RecordChange[] = []
+  for (const { carrier, droppings, isItself } of lookup ? await droppingsOf(ctx, { entity, lookup, id }) : []) {
+    if (found.length >= limit) break
+    const rest = { isItself, limit: limit - found.length + 1 }
+    found.push(...(await referenceChanges(ctx, carrier, droppings, rest)).map(({ change }) => change))
+  }
+  return found.slice(0, limit)
+}
 
 async function dropDefault(ctx: Context, { attribute, gone }: DroppedReference): Promise<void> {
   const { initial } = attribute

@@ -31,6 +31,7 @@ export async function valuesOf(
   ctx: Context,
   attribute: AttributeKey,
   ids?: readonly number[],
+  limit?: number,
 ): Promise<ReadonlyMap<number, unknown>> {
   const place = placeOf(ctx, attribute)
   let rows = ctx.db
@@ -39,6 +40,7 @@ export async function valuesOf(
     .where(place.dialect.jsonText(place.column, place.code), 'is not', null)
   const test = ids && valueTypeOf(attribute)?.matches?.(place, ids)
   if (test) rows = rows.where(test)
+  if (limit !== undefined) rows = rows.limit(limit)
   const found = await rows.orderBy('id').execute()
   return new Map(found.map((row) => [row.id, parseStored(row.custom_attributes)[attribute.code] ?? null]))
 }
@@ -122,23 +124,46 @@ export async function dropReferences(
   droppings: readonly DroppedReference[],
   isItself: (id: number) => boolean,
 ): Promise<void> {
+  for (const { change } of await referenceChanges(ctx, entity, droppings, { isItself })) await change(ctx)
+}
+
+interface FoundReference {
+  id: number
+  change: (ctx: Context) => Promise<unknown>
+}
+
+/** Returns the changes that remove references, of up to `limit` records. */
+export async function referenceChanges(
+  ctx: Context,
+  entity: EntityType,
+  droppings: readonly DroppedReference[],
+  { isItself, limit }: { isItself: (id: number) => boolean; limit?: number },
+): Promise<FoundReference[]> {
   const resource = resourceOf(ctx, entity)
-  if (!resource) return
-  const all = withoutVisibility(ctx)
+  if (!resource) return []
   const changes = new Map<number, { attribute: Attribute; next: unknown }[]>()
   for (const { attribute, gone } of droppings)
-    for (const [id, value] of await valuesOf(ctx, attribute, gone))
+    for (const [id, value] of await valuesOf(ctx, attribute, gone, limit))
       changes.set(id, [...(changes.get(id) ?? []), { attribute, next: withoutIds(value, new Set(gone)) }])
-  for (const [id, values] of changes) {
-    if (isItself(id)) continue
-    const before = (await resource.get(all, id)) as Snapshot
-    const custom_attributes = Object.fromEntries(values.map(({ attribute, next }) => [attribute.code, next]))
-    await write(all, resource.events.update, { entity, input: { custom_attributes }, id, before }, async (ctx) => {
-      for (const { attribute, next } of values) await storeValue(ctx, attribute, id, next)
-      await resource.touch(ctx, id)
-      return { id, entity: (await resource.get(ctx, id)) as Snapshot }
-    })
-  }
+  return [...changes]
+    .filter(([id]) => !isItself(id))
+    .slice(0, limit)
+    .map(([id, values]) => ({ id, change: (ctx) => storeWithout(ctx, resource, { entity, id, values }) }))
+}
+
+async function storeWithout(
+  ctx: Context,
+  resource: NonNullable<ReturnType<typeof resourceOf>>,
+  { entity, id, values }: { entity: EntityType; id: number; values: { attribute: Attribute; next: unknown }[] },
+): Promise<void> {
+  const all = withoutVisibility(ctx)
+  const before = (await resource.get(all, id)) as Snapshot
+  const custom_attributes = Object.fromEntries(values.map(({ attribute, next }) => [attribute.code, next]))
+  await write(all, resource.events.update, { entity, input: { custom_attributes }, id, before }, async (ctx) => {
+    for (const { attribute, next } of values) await storeValue(ctx, attribute, id, next)
+    await resource.touch(ctx, id)
+    return { id, entity: (await resource.get(ctx, id)) as Snapshot }
+  })
 }
 
 async function storeValue(ctx: Context, attribute: Attribute, id: number, value: unknown): Promise<void> {

@@ -5,7 +5,7 @@ import type { Context } from '../../kernel/context.ts'
 import { invalid, notFound, ValidationErrors } from '../../kernel/errors.ts'
 import type { Handler, Handlers } from '../../kernel/handler.ts'
 import { exportOf } from '../../kernel/resource/export.ts'
-import { massDestroy, massUpdate } from '../../kernel/resource/mass.ts'
+import { massUpdate } from '../../kernel/resource/mass.ts'
 import type { Snapshot } from '../../kernel/write/events.ts'
 import { transaction, write } from '../../kernel/write/write.ts'
 import { organizations } from '../organizations/resource.ts'
@@ -135,7 +135,6 @@ export const handlers = {
   // A mass update with `value` moves each lead to the stage with this id. A mass update with
   // `changes` is an ordinary update of each lead.
   massUpdateLeads: massUpdate(leads, (ctx, id, stageId: number) => move(ctx, id, { lead_pipeline_stage_id: stageId })),
-  massDestroyLeads: massDestroy(leads),
   exportLeads: exportOf(leads, leadColumns),
   moveLead,
   listLeadProducts: async (ctx, { params }) => {

@@ -9,7 +9,6 @@ import { exists, likePattern, linked, textField, value } from '../../kernel/quer
 import { visible } from '../../kernel/query/visibility.ts'
 import { defineResource } from '../../kernel/resource/define-resource.ts'
 import { exportOf } from '../../kernel/resource/export.ts'
-import { massDestroy } from '../../kernel/resource/mass.ts'
 import { expandReferences, unique } from '../../kernel/resource/references.ts'
 import { addressParts, mergeAddress, readAddress } from '../../kernel/values/address.ts'
 import { fold } from '../../kernel/values/format.ts'
@@ -123,7 +122,6 @@ const leadsCount = (ctx: Context) =>
 const tags = createTagHandlers('organizations', organizations)
 
 export const handlers = {
-  massDestroyOrganizations: massDestroy(organizations),
   exportOrganizations: exportOf(organizations, organizationColumns),
   listOrganizationTags: tags.list,
   attachOrganizationTag: tags.attach,

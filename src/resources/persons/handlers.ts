@@ -3,7 +3,7 @@
 
 import type { Handlers } from '../../kernel/handler.ts'
 import { exportOf } from '../../kernel/resource/export.ts'
-import { massDestroy, massUpdate } from '../../kernel/resource/mass.ts'
+import { massUpdate } from '../../kernel/resource/mass.ts'
 import { organizations } from '../organizations/resource.ts'
 import { createTagHandlers } from '../tags/tag-handlers.ts'
 import { personColumns } from './columns.ts'
@@ -15,7 +15,6 @@ export const handlers = {
   // No function handles the body property `value`, because the contract allows only `changes` for
   // persons.
   massUpdatePersons: massUpdate(persons),
-  massDestroyPersons: massDestroy(persons),
   exportPersons: exportOf(persons, personColumns),
   listPersonTags: tagged.list,
   attachPersonTag: tagged.attach,

@@ -1,0 +1,60 @@
+// Restores the records that a deletion deleted together with its record, by a job if they are many.
+
+import { signedInAgain } from '../kernel/auth/tokens.ts'
+import { type Context, now, type Origin, systemContext } from '../kernel/context.ts'
+import type { Archive } from '../kernel/history/archive.ts'
+import { restoreCompanions } from '../kernel/history/restore.ts'
+import { inParts, longTransaction, savepoint } from '../kernel/write/write.ts'
+import { defineJob, enqueue, type RunAgain } from './queue.ts'
+
+/** The number of records that a job restores in one transaction. */
+const stepSize = 50
+
+interface Payload {
+  companions: Archive['companions']
+  user_id: number | null
+  origin: Origin
+  done: number
+}
+
+declare module '../kernel/context.ts' {
+  interface SliceFunctions {
+    restoreLater: typeof restoreLater
+  }
+}
+
+/** Enqueues a job that restores these records, in the transaction of `ctx`. */
+export async function restoreLater(ctx: Context, companions: Archive['companions']): Promise<void> {
+  const { user, origin } = ctx
+  await enqueue(ctx, restoreJob, { companions, user_id: user?.id ?? null, origin, done: 0 })
+}
+
+export const restoreJob = defineJob<Payload>({
+  kind: 'history.restore',
+  async run({ services }, payload, run): Promise<RunAgain | undefined> {
+    const { companions, user_id: userId } = payload
+    for (let { done } = payload; done < companions.length; done += stepSize) {
+      if (run.signal.aborted) return { runAgainAt: services.clock.now() }
+      const holds = await longTransaction(
+        systemContext(services, payload.origin),
+        async (ctx) => {
+          if (!(await run.holdsLease(ctx))) return false
+          // The restore was allowed when it began. Without its user, the system is the author.
+          const user = userId === null ? null : ((await signedInAgain(ctx, userId)) ?? null)
+          const acting = { ...ctx, user }
+          for (const companion of companions.slice(done, done + stepSize))
+            await savepoint(acting, () => restoreCompanions(acting, [companion], []))
+          await ctx.db
+            .updateTable('jobs')
+            .set({ payload: JSON.stringify({ ...payload, done: done + stepSize }), updated_at: now(ctx) })
+            .where('id', '=', run.id)
+            .execute()
+          return true
+        },
+        inParts,
+      )
+      if (!holds) return undefined
+    }
+    return undefined
+  },
+})
