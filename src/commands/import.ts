@@ -19,7 +19,7 @@ import { CommandError } from './command-error.ts'
 import { asSystem } from './context.ts'
 import { chooseSettings, describeSettings, givenSettings, type SettingsOptions } from './import-settings.ts'
 import { showProgress } from './progress.ts'
-import { type ReportOptions, report } from './report.ts'
+import { counted, type ReportOptions, report } from './report.ts'
 
 interface Options extends ReportOptions, SettingsOptions {
   type: string
@@ -67,6 +67,8 @@ export async function importCommand(config: Config, path: string, options: Optio
     const files = await writeReports(ctx, path, done)
     report(options, { ...resultOf(done), ...files }, [
       `Created ${made}, updated ${updated}, deleted ${deleted}, skipped ${skipped}.`,
+      ...done.changes.slice(0, maxTold).map(toldChange),
+      ...done.warnings.map((warning) => `Note: ${warning}`),
     ])
     tellErrors(ctx, done, files)
   })
@@ -174,15 +176,20 @@ async function writeReport(
   return null
 }
 
-const resultOf = ({ id, type, state, summary, errors, ...counts }: Import) => ({
+const resultOf = ({ id, type, state, summary, errors, changes, warnings, ...counts }: Import) => ({
   ...{ id, type, state, ...summary },
   errors_count: counts.errors_count,
   invalid_rows_count: counts.invalid_rows_count,
   omitted_cells_count: counts.omitted_cells_count,
   errors,
+  changes,
+  warnings,
 })
 
 const maxTold = 10
+
+const toldChange = ({ column, from, to, count }: Import['changes'][number]): string =>
+  `  ${column}: ${from ?? 'empty'} is read as ${to ?? 'empty'} (${counted(count, 'row')}).`
 
 function tellErrors(ctx: Context, { id, errors, ...found }: Import, files: Reports): void {
   for (const { row, column, code, message } of errors.slice(0, maxTold)) {

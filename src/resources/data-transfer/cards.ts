@@ -50,25 +50,36 @@ export async function* cardRows(texts: AsyncGenerator<string>): AsyncGenerator<S
 /** Joins the continued lines of a file. */
 async function* unfolded(texts: AsyncGenerator<string>): AsyncGenerator<string> {
   let rest = ''
-  let line = ''
-  const isOpen = (text: string): boolean => /;encoding=quoted-printable[;:]/i.test(text) && /=$/.test(text)
+  let parts: string[] = []
+  let length = 0
+  let isQuoted = false
   for await (const text of texts) {
     const lines = (rest + text).split(/\r\n|\n|\r(?!$)/)
     rest = lines.pop() ?? ''
     for (const next of lines) {
-      if (/^[ \t]/.test(next)) line += next.slice(1)
-      else if (isOpen(line)) line = line.slice(0, -1) + next
+      const last = parts.at(-1)
+      const isFolded = /^[ \t]/.test(next)
+      // A line in quoted-printable that ends with `=` goes on in the next line.
+      const isOpen = isQuoted && last?.endsWith('=') === true
+      if (isFolded) parts.push(next.slice(1))
+      else if (isOpen) parts.splice(-1, 1, last.slice(0, -1), next)
       else {
-        yield line
-        line = next
+        yield parts.join('')
+        parts = [next]
+        length = 0
+        isQuoted = /^[^:]*;encoding=quoted-printable[;:]/i.test(next.slice(0, maxParameters))
       }
+      length += next.length
     }
-    if (line.length > maxCardLength || rest.length > maxCardLength)
+    if (length > maxCardLength || rest.length > maxCardLength)
       throw new UnreadableFile('A line of the file has more than 1 MiB.')
   }
-  yield line
+  yield parts.join('')
   yield rest.replace(/\r$/, '')
 }
+
+/** The maximum length of the parameters of a line. */
+const maxParameters = 1000
 
 function propertyIn(line: string): Property | null {
   const [, group = '', name = '', parameters = '', value = ''] =

@@ -111,7 +111,7 @@ const monthFirst = /^(?:\p{L}+\.?,? +)?(\p{L}+\.?) +(\d{1,2})(?:st|nd|rd|th)?,? 
 
 /** Returns the parts of a date with the name of a month, year first, as `threeNumbers` does. */
 function namedMonthDate(text: string, locale: string): (string | undefined)[] | null {
-  if (!/\p{L}{3}/u.test(text) || !/\d/.test(text)) return null
+  if (text.length > maxFormattedLength || !/\p{L}{3}/u.test(text) || !/\d/.test(text)) return null
   const trimmed = text.trim()
   const [, day, name, year, rest] = dayFirst.exec(trimmed) ?? []
   if (day !== undefined) return withMonth(locale, [year, name, day, rest])
@@ -150,8 +150,12 @@ const currencyMark = String.raw`(?:\p{Sc}|\b[A-Z]{2}\$|\b[A-Z]{3}\b\$?|US\$|Rs\.
 const currencyBefore = new RegExp(String.raw`^([-+]?)(${currencyMark})[\s\u00a0\u202f]*(?=[-+\d])`, 'u')
 const currencyAfter = new RegExp(String.raw`[\s\u00a0\u202f]*(${currencyMark})$`, 'u')
 
+/** Longer texts are neither amounts nor dates, and take too long to match. */
+const maxFormattedLength = 100
+
 export function withoutCurrency(text: string): string {
   const trimmed = text.trim()
+  if (trimmed.length > maxFormattedLength) return trimmed
   const number = trimmed.replace(currencyBefore, '$1')
   return number === trimmed ? trimmed.replace(currencyAfter, '').trimEnd() : number
 }
@@ -164,6 +168,7 @@ const symbols: Readonly<Record<string, string>> = {
 
 /** Returns the code of the currency that a text such as `CHF 20` names, else undefined. */
 export function currencyCodeIn(text: string): string | undefined {
+  if (text.length > maxFormattedLength) return undefined
   const [, , before] = currencyBefore.exec(text.trim()) ?? []
   const [, after] = currencyAfter.exec(text.trim()) ?? []
   const mark = before ?? after

@@ -28,6 +28,8 @@ export async function* decodedText(
 /** Each line is UTF-8, or windows-1252 if it is no UTF-8. */
 const mixed = 'mixed'
 
+const maxLineBytes = 1024 * 1024
+
 async function* mixedText(bytes: AsyncIterable<Buffer>, findings: { strayLines: number }): AsyncGenerator<string> {
   const { default: iconv } = await import('iconv-lite')
   const decode = (line: Buffer): string => {
@@ -51,6 +53,7 @@ async function* mixedText(bytes: AsyncIterable<Buffer>, findings: { strayLines: 
       from = end + 1
     }
     rest = all.subarray(from)
+    if (rest.length > maxLineBytes) throw new UnreadableFile('A line of the file has more than 1 MiB.')
   }
   if (rest.length > 0) yield decode(rest)
 }

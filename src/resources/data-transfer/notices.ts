@@ -50,9 +50,13 @@ const counted = (count: number, one: string, many: string): string => `${count} 
 export function warningsOf({ leftOut, changes }: Notices, { footers, strayLines }: Findings): string[] {
   const emptied = [...changes.values()].filter(({ from, to }) => to === null && meansNothing(from ?? ''))
   return [
-    ...[...leftOut].map(
-      ([header, count]) => `The column ${shortened(header)} is left out; it has ${counted(count, 'value', 'values')}.`,
-    ),
+    ...[...leftOut]
+      .slice(0, maxChanges)
+      .map(
+        ([header, count]) =>
+          `The column ${shortened(header)} is left out; it has ${counted(count, 'value', 'values')}.`,
+      ),
+    ...(leftOut.size > maxChanges ? [`${leftOut.size - maxChanges} further columns are left out.`] : []),
     ...emptied.map(
       ({ column, from, count }) =>
         `${from} in ${shortened(column)} is read as empty in ${counted(count, 'row', 'rows')}.`,
