@@ -319,6 +319,13 @@ describe('further deals', () => {
     ])
   })
 
+  it('a closed stage is known by its words', async () => {
+    const stages = ['closedwon', 'closed_lost', 'Gewonnen', '6 - Closed/Won', 'Won together']
+    const rows = stages.map((stage, n) => `D${n},1,${stage}`).join('\n')
+    await take('leads', 'own.csv', `Deal Name,Amount,Deal Stage\n${rows}\n`)
+    expect((await stored('leads')).map(({ status }: any) => status)).toEqual([2, 3, 2, 2, 2])
+  })
+
   it('a value map names the stage, and several rows share a new person', async () => {
     const { validated, done } = await take(
       'leads',

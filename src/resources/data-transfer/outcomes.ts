@@ -4,8 +4,8 @@ import { fold } from '../../kernel/values/format.ts'
 
 export type DealOutcome = 'open' | 'won' | 'lost'
 
-const lost = /\b(lost|verloren|perdue?|perdid[oa]|perso|persa|forlorad|abandoned|withdrawn|disqualified)\b/u
-const won = /\b(won|gewonnen|gagnee?|ganad[oa]|vint[oa]|ganh[oa]|vunnen)\b/u
+const lost = /\b(lost|closedlost|verloren|perdue?|perdid[oa]|perso|persa|forlorad|abandoned|withdrawn|disqualified)\b/u
+const won = /\b(won|closedwon|gewonnen|gagnee?|ganad[oa]|vint[oa]|ganh[oa]|vunnen)\b/u
 const open = /^(open|offen|ouverte?|abiert[oa]|apert[oa]|abert[oa]|in progress|active)$/u
 /** The numbers of the column `status` in exports of leads. */
 const numbers: Readonly<Record<string, DealOutcome>> = { 1: 'open', 2: 'won', 3: 'lost' }
@@ -14,7 +14,7 @@ export const closedMark = '(closed)'
 
 /** Returns the outcome that a status or the name of a stage says, else undefined. */
 export function outcomeIn(text: string): DealOutcome | undefined {
-  const plain = fold(text.trim()).normalize('NFKD').replaceAll(/\p{M}/gu, '')
+  const plain = fold(text.trim()).normalize('NFKD').replaceAll(/\p{M}/gu, '').replaceAll('_', ' ')
   if (lost.test(plain)) return 'lost'
   if (won.test(plain)) return 'won'
   if (plain.includes(closedMark)) return 'lost'
