@@ -1,11 +1,12 @@
-// The login of the limit server: verifies the same hash, creates a token, and limits the number of
-// tokens as the contract requires.
+// The login of the limit server: verifies the same hash, creates a token and a device token, and
+// limits their numbers as the contract requires.
 import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import { verify } from 'argon2'
 import type { Database } from 'better-sqlite3'
 import { eventLog, foldText, Refused } from './limit.events.ts'
 
 const maxTokens = 50
+const maxDevices = 20
 
 export function createLogin(database: Database) {
   const one = (text: string) => database.prepare<unknown[]>(text)
@@ -19,6 +20,11 @@ export function createLogin(database: Database) {
     and kind = 'login' and id <> ? order by coalesce(last_used_at, created_at), id`)
   const aliveTokens = one(`select count(*) from tokens where kind = 'login' and user_id = ?`).pluck()
   const deleteToken = one('delete from tokens where id = ?')
+  const oldDevices = one(`delete from sign_in_devices where id in (select id from sign_in_devices where user_id = ?
+    order by last_used_at desc, id desc limit -1 offset ?)`)
+  const insertDevice = one(
+    'insert into sign_in_devices (user_id, secret_hash, last_used_at, created_at) values (?, ?, ?, ?)',
+  )
 
   type Account = { id: number; name: string; email: string; password_hash: string }
   const signIn = database.transaction((user: Account, name: string, ip: string) => {
@@ -61,16 +67,19 @@ export function createLogin(database: Database) {
         at,
       )
     }
-    return { id, secret, expires_at }
+    const device = randomBytes(32).toString('base64url')
+    oldDevices.run(user.id, maxDevices - 1)
+    insertDevice.run(user.id, createHash('sha256').update(device).digest('hex'), at, at)
+    return { id, secret, expires_at, device }
   })
 
   return async function login(body: { email: string; password: string; device_name: string }, ip: string) {
     const user = accountOf.get(foldText(body.email)) as Account | undefined
     if (!user || !(await verify(user.password_hash, body.password))) throw new Refused('Wrong credentials.')
-    const { id, secret, expires_at } = signIn.immediate(user, body.device_name, ip)
+    const { id, secret, expires_at, device } = signIn.immediate(user, body.device_name, ip)
     return {
       data: { id: user.id, name: user.name, email: user.email, token: `${id}|${secret}` },
-      meta: { token_id: id, abilities: ['*'], expires_at },
+      meta: { token_id: id, abilities: ['*'], expires_at, device_token: device },
       message: 'Signed in.',
     }
   }

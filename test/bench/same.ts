@@ -7,7 +7,7 @@ import { isWrite, type Kind, requestOf, type World, walkFrom, walkOn } from './r
 import type { Server } from './servers.ts'
 
 const times = /"20\d\d-\d\d-\d\dT[\d:.]+Z"/g
-const secrets = /"\d+\|[\w-]{43}"/g
+const secrets = /"(?:\d+\|)?[\w-]{43}"/g
 const hashes = /"[0-9a-f]{64}"/g
 const requestIds = /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g
 

@@ -390,7 +390,8 @@ describe('the rows', () => {
   })
 
   it('the address of the example for an administrator in production', async () => {
-    expect(await findings({ env: 'production', appUrl: 'https://crm.example.com', adminPassword: null })).toEqual([
+    const production = { env: 'production' as const, appUrl: 'https://crm.example.com', trustedProxies: ['127.0.0.1'] }
+    expect(await findings({ ...production, adminPassword: null })).toEqual([
       'hint    Administrator: admin@example.com still holds every permission. Give it a real address.',
     ])
   })

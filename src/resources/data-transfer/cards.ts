@@ -149,7 +149,14 @@ function cardOf(properties: readonly Property[]): Card {
     return sorted.length === 0 ? '' : JSON.stringify(sorted.map(({ value, label }) => ({ value, label })))
   }
   const [family = '', given = '', middle = '', prefix = '', suffix = ''] = split(all('N')[0]?.value ?? '', ';')
-  const parts = [prefix, given, middle, family, suffix].map((part) => part.replaceAll(/\s*,\s*/g, ' ')).filter(Boolean)
+  const parts = [prefix, given, middle, family, suffix]
+    .map((part) =>
+      part
+        .split(',')
+        .map((each) => each.trim())
+        .join(' '),
+    )
+    .filter(Boolean)
   const [organization = '', ...departments] = split(all('ORG')[0]?.value ?? '', ';')
   const categories = [...new Set(all('CATEGORIES').flatMap(({ value }) => split(value, ',')))].filter(Boolean)
   const isCompany = texts('X-ABSHOWAS').some((each) => /^company$/i.test(each))

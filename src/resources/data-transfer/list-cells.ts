@@ -2,12 +2,13 @@
 // separators are those of other programs and of people.
 
 /** The separator of Accord and of Google. A cell with one of them has no other separator. */
-const own = /\s*(?:\||\s:::\s|\s:::$)\s*/
-
-/** Longer cells are split only at `|`, because matching their other separators takes too long. */
-const maxLength = 8000
+const own = /\||\s:::\s|\s:::$/
 
 const filled = (parts: readonly string[]): string[] => parts.map((each) => each.trim()).filter((each) => each !== '')
+
+/** Splits at each of the characters. */
+const splitAt = (text: string, separators: string): string[] =>
+  [...separators].reduce((parts, separator) => parts.flatMap((part) => part.split(separator)), [text])
 
 /** Splits at the pattern outside quotation marks, angle brackets and round brackets. */
 function splitOutside(text: string, separators: string): string[] {
@@ -25,53 +26,55 @@ function splitOutside(text: string, separators: string): string[] {
     } else part += char
   }
   // A bracket that stays open is a character of the text.
-  return closing === '' ? [...parts, part] : text.split(new RegExp(`[${separators}]`))
+  return closing === '' ? [...parts, part] : splitAt(text, separators)
 }
 
 export const splitNames = (cell: string): string[] => {
-  if (cell.length > maxLength) return filled(cell.split('|'))
-  if (/\||\s:::\s|\s:::$/.test(cell)) return filled(cell.split(own))
+  if (own.test(cell)) return filled(cell.split(own))
   return filled(cell.split(/[,;\r\n]|\s\/\s/))
 }
 
 /** Splits addresses, and returns `a@x` for `Ann <a@x>`, `Ann (a@x)` and `mailto:a@x`. */
 export function splitAddresses(cell: string): string[] {
-  if (cell.length > maxLength) return filled(cell.split('|'))
-  const parts = filled(/\||\s:::\s|\s:::$/.test(cell) ? cell.split(own) : splitOutside(cell, ',;\r\n'))
+  const parts = filled(own.test(cell) ? cell.split(own) : splitOutside(cell, ',;\r\n'))
   return parts
-    .flatMap((part) => (/@[^/]*\/.*@/.test(part) && !part.includes('<') ? filled(part.split('/')) : part))
-    .flatMap((part) => (part.split(/\s+/).every((word) => word.includes('@')) ? part.split(/\s+/) : part))
-    .filter((part, index, all) => part.includes('@') || !/[<(][^<>()]*@/.test(all[index + 1] ?? ''))
+    .flatMap((part) => (!part.includes('<') && areAddresses(part.split('/')) ? filled(part.split('/')) : part))
+    .flatMap((part) => (areAddresses(part.split(/\s+/)) ? part.split(/\s+/) : part))
+    .filter((part, index, all) => part.includes('@') || addressInBrackets(all[index + 1] ?? '') === null)
     .map(addressIn)
 }
 
-/** Returns the address of `Ann <a@x>`, or the text if it has no such form. */
-export function addressIn(text: string): string {
-  if (text.length > maxNamedLength) return text
-  const [, address] = /[<(]\s*(?:mailto:)?([^<>()\s]+@[^<>()\s]+)\s*[>)]\s*$/.exec(text) ?? []
-  return address ?? text.replace(/^mailto:/i, '').trim()
+const areAddresses = (parts: readonly string[]): boolean => parts.length > 1 && parts.every(isAddress)
+const isAddress = (text: string): boolean => /^[^\s@]+@[^\s@]+$/.test(text.trim())
+
+/** Returns the place and the address of `<a@x>` or `(a@x)` at the end of a text, or null. */
+function addressInBrackets(text: string): { at: number; address: string } | null {
+  const end = text.trimEnd()
+  const at = Math.max(end.lastIndexOf('<'), end.lastIndexOf('('))
+  if (at < 0 || !/[>)]$/.test(end)) return null
+  const address = end
+    .slice(at + 1, -1)
+    .trim()
+    .replace(/^mailto:/i, '')
+  return isAddress(address) ? { at, address } : null
 }
 
-/** Returns the name of `Ann <a@x>` without quotation marks; an empty text for an address alone. */
-export const nameIn = (text: string): string =>
-  text.length > maxNamedLength
-    ? text
-    : text
-        .replace(/\s*[<(][^<>()]*@[^<>()]*[>)]\s*$/, '')
-        .replace(/^"(.*)"$/, '$1')
-        .replace(/^\S+@\S+$/, '')
-        .trim()
+/** Returns the address of `Ann <a@x>`, or the text if it has no such form. */
+export const addressIn = (text: string): string =>
+  addressInBrackets(text)?.address ?? text.replace(/^mailto:/i, '').trim()
 
-/** The maximum length of a name with an address. */
-const maxNamedLength = 500
+/** Returns the name of `Ann <a@x>` without quotation marks; an empty text for an address alone. */
+export function nameIn(text: string): string {
+  const before = text.slice(0, addressInBrackets(text)?.at).trim()
+  return isAddress(before) ? '' : before.replace(/^"(.*)"$/, '$1').trim()
+}
 
 const extension = /^(?:ext|x|extension|durchwahl|dw|poste|int|anexo|#)\b\.?\s*\d/i
 const digitsIn = (text: string): number => text.replace(/\D/g, '').length
 
 /** Splits numbers. A part that cannot be a number of its own belongs to the number before it. */
 export function splitNumbers(cell: string): string[] {
-  if (cell.length > maxLength) return filled(cell.split('|'))
-  if (/\||\s:::\s|\s:::$/.test(cell)) return filled(cell.split(own))
+  if (own.test(cell)) return filled(cell.split(own))
   const numbers: string[] = []
   for (const part of filled(cell.split(/[;\r\n]/))) {
     const pieces = part.split(/(,|\/)/)

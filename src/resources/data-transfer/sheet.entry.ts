@@ -74,7 +74,7 @@ const entities: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>',
 /** Returns the attributes of a tag, without the prefixes of their names. */
 const attributesOf = (tag: string): Record<string, string> =>
   Object.fromEntries(
-    [...tag.matchAll(/([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)')/g)].map(([, name = '', double, single]) => [
+    [...tag.matchAll(/(?<![\w:.-])([\w:.-]+)=(?:"([^"]*)"|'([^']*)')/g)].map(([, name = '', double, single]) => [
       name.replace(/^.*:/, ''),
       (double ?? single ?? '').replace(/&(?:#(\d+)|#x([\da-f]+)|(\w+));/gi, (all, digits, hex, word) =>
         word ? (entities[word] ?? all) : String.fromCodePoint(digits ? Number(digits) : Number.parseInt(hex, 16)),
@@ -109,7 +109,9 @@ function zeroStyles(bytes: Buffer, parts: readonly SheetPart[]): Map<number, num
       const { numFmtId = '', formatCode = '' } = attributesOf(tag)
       return [
         numFmtId,
-        /^0{2,}$/.test(formatCode.replace(/\\.|"[^"]*"|;.*$/g, '')) ? (formatCode.split(';')[0]?.length ?? 0) : 0,
+        /^0{2,}$/.test((formatCode.split(';')[0] ?? '').replace(/\\.|"[^"]*"/g, ''))
+          ? (formatCode.split(';')[0]?.length ?? 0)
+          : 0,
       ]
     }),
   )
