@@ -82,7 +82,7 @@ export async function compose(message: OutboundMessage): Promise<Composed> {
     // addresses.
     to: message.to.map(mailbox),
     cc: message.cc.map(mailbox),
-    subject: withoutControls(message.subject),
+    subject: await subjectOnTheWire(message.subject),
     text: wholeLines(message.text),
     ...(message.html !== '' && { html: wholeLines(message.html) }),
     ...(inReplyTo !== null && { inReplyTo: `<${inReplyTo}>` }),
@@ -102,6 +102,17 @@ export async function compose(message: OutboundMessage): Promise<Composed> {
   })
   const raw = await composer.compile().build()
   return { raw, sender: onTheWire(message.from.address), recipients }
+}
+
+/**
+ * Returns the subject, encoded if it looks like an encoded word (RFC 2047): a typed `=?utf-8?Q?a?=`
+ * would otherwise be read as `a`.
+ */
+async function subjectOnTheWire(subject: string): Promise<string> {
+  const plain = withoutControls(subject)
+  if (!plain.includes('=?') || /[^\x20-\x7e]/.test(plain)) return plain
+  const { encodeWord } = await import('nodemailer/lib/mime-funcs')
+  return encodeWord(plain, 'Q', 52)
 }
 
 /**

@@ -42,6 +42,11 @@ describe('headers', () => {
     expect(raw.toString()).not.toMatch(/bcc|eve@example\.com/i)
   })
 
+  it('carry a subject that looks encoded as it was typed', async () => {
+    for (const subject of ['=?utf-8?Q?Caf=C3=A9?= as typed', 'What is =?iso-8859-1?B?YQ==?= and =?', '=?'.repeat(60)])
+      expect((await back({ subject })).subject).toBe(subject)
+  })
+
   it('carry any script in subject and names, and domains as DNS has them', async () => {
     const mail = await back({
       subject: 'Angebot für 日本 🎉 — ½ price',

@@ -244,6 +244,6 @@ describe('a picture in the body', () => {
     const { db } = server.store
     const stored = await db.selectFrom('emails').select(['reply', 'text']).executeTakeFirstOrThrow()
     expect(stored.reply).toContain('<img src="cid:logo@here" alt="Logo" />')
-    expect(stored.text).toBe('Look: and')
+    expect(stored.text).toBe('Look: Logo and')
   })
 })

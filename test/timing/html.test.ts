@@ -1,7 +1,8 @@
 // The time to sanitize a megabyte of hostile HTML. test/kernel/values/html.test.ts tests the
 // result.
 import { describe, expect, it } from 'vitest'
-import { clean, plainText, withPictures } from '../../src/kernel/values/html.ts'
+import { clean, withPictures } from '../../src/kernel/values/html.ts'
+import { plainText } from '../../src/kernel/values/plain-text.ts'
 
 describe('a body of a megabyte', () => {
   const mib = 1_000_000

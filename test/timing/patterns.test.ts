@@ -16,10 +16,6 @@ const harmless: Readonly<Record<string, string>> = {
   '\\/.*$': 'ACCORD_STATEFUL_DOMAINS',
   '\\[([^\\]]*)\\]': 'a name that another pattern has found to be well formed',
   '<[^>]*>': 'cleaned HTML, where every < has its >',
-  '<\\/?(?:p|h[1-6]|blockquote|pre|ul|ol|dl|table|figure|center)(?: [^>]*)?>|<hr[^>]*>': 'cleaned HTML',
-  '<\\/?(?:div|address|dt|dd|li|tr|caption|figcaption)(?: [^>]*)?>': 'cleaned HTML',
-  '<br[^>]*>': 'cleaned HTML',
-  '<li(?: [^>]*)?>': 'cleaned HTML',
   '<pre[^>]*>[^<]*': 'cleaned HTML',
 }
 

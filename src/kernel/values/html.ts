@@ -189,31 +189,10 @@ function cleanOnce(html: string, contentIdOf: ContentIdOf): { cleaned: string; l
 
 const cellAttributes = ['colspan', 'rowspan', 'width', 'height', 'valign', 'bgcolor']
 
-const paragraphs = /<\/?(?:p|h[1-6]|blockquote|pre|ul|ol|dl|table|figure|center)(?: [^>]*)?>|<hr[^>]*>/g
-const lines = /<\/?(?:div|address|dt|dd|li|tr|caption|figcaption)(?: [^>]*)?>/g
 const entities: Record<string, string> = { '&amp;': '&', '&lt;': '<', '&gt;': '>', '&quot;': '"' }
-const decoded = (text: string): string =>
+/** Returns a sanitized text with its entities replaced. */
+export const decoded = (text: string): string =>
   text.replaceAll(/&(?:amp|lt|gt|quot);/g, (entity) => entities[entity] ?? entity)
-
-/**
- * Converts a sanitized body to plain text. No parser is needed, because sanitized attributes
- * contain no `>` and only four entities occur. Until the last step, `\f` marks the edge of a
- * paragraph, `\n` the edge of a line, and `\r` a line break.
- */
-export const plainText = (cleaned: string): string =>
-  decoded(
-    cleaned
-      .replaceAll(/<pre[^>]*>[^<]*/g, (block) => block.replaceAll('\n', '<br />'))
-      .replaceAll(/\s+/g, ' ')
-      .replaceAll(/<li(?: [^>]*)?>/g, '<li>- ')
-      .replaceAll(/<\/t[dh]>/g, ' ')
-      .replaceAll(paragraphs, '\f')
-      .replaceAll(lines, '\n')
-      .replaceAll(/<br[^>]*>/g, '\r')
-      .replaceAll(/<[^>]*>/g, '')
-      .replaceAll(/ {2,}/g, ' ')
-      .replaceAll(/ ?[\n\r\f][ \n\r\f]*/g, (gap) => (/\f|\r ?\r/.test(gap) ? '\n\n' : '\n')),
-  ).trim()
 
 /**
  * Returns a stored body for display, with links to its embedded pictures. Pictures for which

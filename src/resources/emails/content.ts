@@ -5,7 +5,8 @@ import type { Schema } from '../../contract/types.ts'
 import { Problem, type ValidationErrors } from '../../kernel/errors.ts'
 import type { Writing } from '../../kernel/resource/define-resource.ts'
 import { fold, oneLine } from '../../kernel/values/format.ts'
-import { clean, plainText, tooMuch } from '../../kernel/values/html.ts'
+import { clean, tooMuch } from '../../kernel/values/html.ts'
+import { plainText } from '../../kernel/values/plain-text.ts'
 import { checkAttachments, contentIdFinder } from './attachments.ts'
 
 /**

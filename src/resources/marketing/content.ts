@@ -3,7 +3,8 @@
 // content already contains one.
 import type { Context } from '../../kernel/context.ts'
 import { escapeHtml } from '../../kernel/values/format.ts'
-import { clean, plainText, tooMuch } from '../../kernel/values/html.ts'
+import { clean, tooMuch } from '../../kernel/values/html.ts'
+import { plainText } from '../../kernel/values/plain-text.ts'
 import { fillIn, maxFilledLength, type Placeholders } from '../email-templates/placeholders.ts'
 
 /** The subject of a campaign and the content of its template, before placeholders are filled in. */

@@ -3,7 +3,8 @@
 import fc from 'fast-check'
 import { type DefaultTreeAdapterTypes, parse, parseFragment, serialize } from 'parse5'
 import { describe, expect, it } from 'vitest'
-import { clean, plainText, withPictures } from '../../../src/kernel/values/html.ts'
+import { clean, withPictures } from '../../../src/kernel/values/html.ts'
+import { plainText } from '../../../src/kernel/values/plain-text.ts'
 
 type Node = DefaultTreeAdapterTypes.ChildNode | DefaultTreeAdapterTypes.DocumentFragment
 
@@ -198,6 +199,25 @@ describe('a body as plain text', () => {
     ['&amp;lt;not a tag&amp;gt;', '&lt;not a tag&gt;'],
     ['<p title="a > b">x</p>', 'x'],
     ['<script>no</script><style>no</style>', ''],
+    [
+      'Please <a href="https://pay.example.com/a?b=1&amp;c=2">pay <b>here</b></a>.',
+      'Please pay here (https://pay.example.com/a?b=1&c=2).',
+    ],
+    [
+      '<a href="https://example.com/">https://example.com</a> <a href="mailto:a@x.org">a@x.org</a>',
+      'https://example.com a@x.org',
+    ],
+    ['<a href="mailto:a@x.org">Write</a> or <a href="tel:+49301">call</a>', 'Write (a@x.org) or call (+49301)'],
+    [
+      '<img src="https://example.com/l.png" alt="Our logo"><p>Hello</p><img src="https://example.com/p.png">',
+      'Our logo\n\nHello',
+    ],
+    ['<ol><li>a</li><li>b<ul><li>c</li></ul></li><li>d</li></ol>', '1. a\n2. b\n\n- c\n\n3. d'],
+    ['<ol start="3"><li>a</li></ol>', '3. a'],
+    [
+      '<p>Yes.</p><blockquote><p>One?</p><p>Two?</p><blockquote>Old</blockquote></blockquote>End',
+      'Yes.\n\n> One?\n>\n> Two?\n>\n> > Old\n\nEnd',
+    ],
   ])('%s', (html, wanted) => {
     expect(plainText(cleaned(html))).toBe(wanted)
   })
