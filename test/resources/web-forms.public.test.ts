@@ -204,6 +204,31 @@ describe('submitWebForm', () => {
     })
   })
 
+  it('takes a required box only when it is ticked, whatever the page sends for it', async () => {
+    await ownAttribute('persons', 'consent', 'boolean')
+    const { path } = await makeForm({ attributes: [{ ...field('persons.consent'), is_required: true }] })
+    const submit = async (...ticks: string[]) => {
+      // Past the limit of submissions from one address.
+      server.clock.advanceMs(3_600_000)
+      const named: [string, string][] = [
+        ['persons[name]', 'Grace Hopper'],
+        ['persons[emails][0][value]', 'grace@example.org'],
+      ]
+      const { status, text } = await post(path, [
+        ...named,
+        ...ticks.map((each): [string, string] => ['persons[consent]', each]),
+      ])
+      return status === 422 ? Object.keys(JSON.parse(text).errors) : status
+    }
+    for (const ticks of [[], [''], ['0'], ['false'], ['off'], ['no'], ['1', '0']])
+      expect([ticks, await submit(...ticks)]).toEqual([ticks, ['persons.consent']])
+    expect(await persons()).toEqual([])
+    for (const ticks of [['1'], ['true'], ['on'], ['Yes'], ['0', '1']])
+      expect(await submit(...ticks), String(ticks)).toBe(200)
+    const [person] = await persons()
+    expect(person.custom_attributes.consent).toBe(true)
+  })
+
   it('takes what a form of HTML sends, with lists, addresses and boxes', async () => {
     const industry = await ownAttribute('persons', 'industry', 'select', { options: [{ name: 'Retail' }] })
     const topics = await ownAttribute('leads', 'topics', 'multiselect', {

@@ -7,6 +7,9 @@ import { manyFields, maxFormFields, refuseManyFields } from './value-count.ts'
 
 const deepest = 5
 
+/** The value of a hidden field before a checkbox of the same name, which counts if it is ticked. */
+const unticked = /^(?:0|false|off|no)$/i
+
 type Node = Map<string, Node | string>
 
 /**
@@ -65,7 +68,7 @@ function put(root: Node, path: readonly string[], value: string, found: Finding[
       node = next
     } else if (there instanceof Map) throw mixed()
     else {
-      if (there !== undefined) found.push([field, 'Must not be sent more than once.'])
+      if (there !== undefined && !unticked.test(there)) found.push([field, 'Must not be sent more than once.'])
       node.set(key, value)
     }
   }

@@ -1,5 +1,6 @@
 // Converts submitted values to API values. HTML forms send every value as text, and an empty field
 // as an empty text.
+import { booleans } from '../../contract/input/normalize.ts'
 import type { Attribute } from '../attributes/attribute-set.ts'
 
 type Json = Record<string, unknown>
@@ -23,8 +24,7 @@ export function isBlank(value: unknown): boolean {
  * cannot be converted is returned unchanged, so that validation refuses it.
  */
 export function readFieldValue({ type }: Pick<Attribute, 'type'>, sent: unknown): unknown {
-  // Browsers do not send an unticked checkbox.
-  if (type === 'boolean') return isBlank(sent) ? false : sent
+  if (type === 'boolean') return readTick(sent)
   if (isBlank(sent)) return undefined
   if (type === 'select' || type === 'lookup') return idIn(sent)
   if (type === 'multiselect' || type === 'checkbox')
@@ -33,6 +33,19 @@ export function readFieldValue({ type }: Pick<Attribute, 'type'>, sent: unknown)
       .filter((each) => !isBlank(each))
       .map(idIn)
   return sent
+}
+
+/** The values that checkboxes of pages send, besides those of the API. */
+const ticks = new Map<unknown, boolean>([...booleans, ['on', true], ['yes', true], ['off', false], ['no', false]])
+
+/**
+ * Returns whether a checkbox is ticked. Browsers do not send one that is not, so pages may send a
+ * hidden field of the same name before it: the last value counts.
+ */
+function readTick(sent: unknown): unknown {
+  const value = Array.isArray(sent) ? sent.at(-1) : sent
+  if (isBlank(value)) return false
+  return ticks.get(typeof value === 'string' ? value.trim().toLowerCase() : value) ?? value
 }
 
 const idIn = (value: unknown): unknown =>
