@@ -1,5 +1,5 @@
-// `accord export`: writes all records of a type to a file or to the standard output, as the export
-// of the API does.
+// `accord export`: writes all records of a type to a file or to the standard output. The bytes are
+// those of the API's export.
 import { createWriteStream } from 'node:fs'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'

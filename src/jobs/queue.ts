@@ -127,6 +127,16 @@ export const enqueueAll = <Payload extends object>(
     return ids
   })
 
+/** Returns the row of a job, for an insert without a context such as one in a group commit. */
+export const waitingJob = (kind: string, payload: object, { runAt, at }: { runAt: Date; at: Date }) => ({
+  kind,
+  payload: JSON.stringify(payload),
+  state: 'waiting',
+  run_at: stamp(runAt),
+  created_at: stamp(at),
+  updated_at: stamp(at),
+})
+
 async function insertAll(ctx: Context, kind: string, wanted: readonly Wanted<object>[]): Promise<number[]> {
   const taken = await takenOf(
     ctx,
@@ -139,14 +149,10 @@ async function insertAll(ctx: Context, kind: string, wanted: readonly Wanted<obj
     if (key !== undefined) taken.add(key)
     if (sequence !== undefined) busy.add(sequence)
     return {
-      kind,
-      payload: JSON.stringify(payload),
+      ...waitingJob(kind, payload, { runAt, at: ctx.time }),
       state: isBehind ? 'blocked' : 'waiting',
       dedupe_key: key ?? null,
       sequence: sequence ?? null,
-      run_at: stamp(runAt),
-      created_at: now(ctx),
-      updated_at: now(ctx),
     }
   })
   if (rows.length === 0) return []

@@ -185,7 +185,8 @@ async function actingContext<C extends Context, Request extends object>(
   return acting
 }
 
-async function storeProgress(ctx: Context, { id }: JobRun, payload: object): Promise<void> {
+/** Stores the progress of a job in its payload. Must run in the transaction of the step. */
+export async function storeProgress(ctx: Context, { id }: Pick<JobRun, 'id'>, payload: object): Promise<void> {
   await ctx.db
     .updateTable('jobs')
     .set({ payload: JSON.stringify(payload), updated_at: now(ctx) })

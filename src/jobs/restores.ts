@@ -1,11 +1,12 @@
 // Restores the records that a deletion deleted together with its record, by a job if they are many.
 
 import { signedInAgain } from '../kernel/auth/tokens.ts'
-import { type Context, now, type Origin, systemContext } from '../kernel/context.ts'
+import { type Context, type Origin, systemContext } from '../kernel/context.ts'
 import type { Archive } from '../kernel/history/archive.ts'
 import { restoreCompanions } from '../kernel/history/restore.ts'
 import { inParts, longTransaction, savepoint } from '../kernel/write/write.ts'
 import { defineJob, enqueue, type RunAgain } from './queue.ts'
+import { storeProgress } from './removals.ts'
 
 /** The number of records that a job restores in one transaction. */
 const stepSize = 50
@@ -44,11 +45,7 @@ export const restoreJob = defineJob<Payload>({
           const acting = { ...ctx, user }
           for (const companion of companions.slice(done, done + stepSize))
             await savepoint(acting, () => restoreCompanions(acting, [companion], []))
-          await ctx.db
-            .updateTable('jobs')
-            .set({ payload: JSON.stringify({ ...payload, done: done + stepSize }), updated_at: now(ctx) })
-            .where('id', '=', run.id)
-            .execute()
+          await storeProgress(ctx, run, { ...payload, done: done + stepSize })
           return true
         },
         inParts,

@@ -63,10 +63,10 @@ export async function withBruteForceProtection<T extends { right: boolean }>(
     device,
   }
   await refuseHasty(ctx, guess)
-  const failures = await failuresOf(ctx, guess)
-  const isGuessed = failures.total >= maxPerAccount
+  const isGuessed = (await countFailures(ctx, guess)) >= maxPerAccount
   if (isPaced && isGuessed && device === null) {
-    await waitForTurn(guess.account, guess.place, { hasFailed: failures.here > 0 })
+    const hasFailed = (await countFailures(ctx, guess, guess.place)) > 0
+    await waitForTurn(guess.account, guess.place, { hasFailed })
     await refuseHasty(atPresent(ctx), guess)
   }
   const outcome = await verify({ isKnown: device !== null, place: guess.place })
@@ -112,19 +112,16 @@ async function waitHere(ctx: Context, { account, place }: Guess): Promise<number
   return decisive ? Date.parse(decisive.created_at) + minuteMs - ctx.time.getTime() : 0
 }
 
-/** Returns the number of failures of the account in the last hour: at all networks, and here. */
-async function failuresOf(ctx: Context, { account, place }: Guess): Promise<{ total: number; here: number }> {
-  const failures = ctx.db
+/** Returns the number of failures of the account in the last hour, at all networks or at one. */
+async function countFailures(ctx: Context, { account }: Guess, place?: string): Promise<number> {
+  let failures = ctx.db
     .selectFrom('login_attempts')
     .select((eb) => eb.fn.countAll<number>().as('count'))
     .where('account', '=', account)
     .where('created_at', '>', since(ctx, hourMs))
     .where('created_at', '<=', now(ctx))
-  const [{ count: total }, { count: here }] = [
-    await failures.executeTakeFirstOrThrow(),
-    await failures.where('network', '=', place).executeTakeFirstOrThrow(),
-  ]
-  return { total: Number(total), here: Number(here) }
+  if (place !== undefined) failures = failures.where('network', '=', place)
+  return Number((await failures.executeTakeFirstOrThrow()).count)
 }
 
 async function count(ctx: Context, { account, place }: Guess): Promise<void> {

@@ -33,7 +33,7 @@ export const nameColumn = <Reference extends string>(
 export const listColumn = <Reply>(
   name: string,
   texts: (reply: Reply) => readonly (string | number)[],
-  /** What imports split an entry at, beside `|`. */
+  /** Besides `|`, the separators at which an import splits an entry. */
   separators?: RegExp,
 ): CsvColumn<Reply> => ({
   name,
@@ -45,7 +45,7 @@ const list = (entries: readonly (string | number)[], separators = /\|/): string 
     ? JSON.stringify(entries)
     : entries.join('|')
 
-/** What imports split names of tags and options, addresses and numbers at. */
+/** The separators at which an import splits names of tags and options, addresses and numbers. */
 export const nameSeparators = /[,;\r\n]|\s\/\s|:::/
 
 interface Point {
@@ -60,7 +60,8 @@ interface Point {
 export const points = (list: readonly Point[]): string =>
   list.some(
     ({ value, label }) =>
-      /\||^\s*\[|[,;\r\n]|\s\/\s|:::/.test(`${value}${label}`) ||
+      /\||^\s*\[/.test(`${value}${label}`) ||
+      nameSeparators.test(`${value}${label}`) ||
       label.includes(']') ||
       /:/.test(value.slice(value.lastIndexOf(']') + 1)),
   )

@@ -1,25 +1,21 @@
 // Deletes leads, persons and organizations. If many activities are linked to the record alone, or
 // many custom attributes refer to it, a job first deletes the activities and the references, and
 // then the record.
-import { defineRemoval, type RecordChange, type RemovalJob } from '../../jobs/removals.ts'
+import { all, defineRemoval, type RecordChange, type RemovalJob } from '../../jobs/removals.ts'
 import type { Context } from '../../kernel/context.ts'
 import type { Handlers } from '../../kernel/handler.ts'
 import { adoptArchives } from '../../kernel/history/archive.ts'
 import { massDestroy } from '../../kernel/resource/mass.ts'
-import { transaction } from '../../kernel/write/write.ts'
 import { referencesTo } from '../attributes/delete-hooks.ts'
 import { leads } from '../leads/resource.ts'
 import { organizations } from '../organizations/resource.ts'
 import { persons } from '../persons/resource.ts'
-import { deferredReply } from '../system/jobs.ts'
+import { deleteOrDefer } from '../system/jobs.ts'
 import { linkedOnlyTo } from './links.ts'
 import { activities } from './resource.ts'
 
 type Subject = typeof leads | typeof persons | typeof organizations
 type Entity = 'leads' | 'persons' | 'organizations'
-
-/** The limit of `pending` for all records. */
-const all = Number.MAX_SAFE_INTEGER
 
 async function pending(ctx: Context, entity: Entity, id: number, limit: number): Promise<RecordChange[]> {
   const linked = (await linkedOnlyTo(ctx, entity, id)).slice(0, limit)
@@ -70,25 +66,12 @@ const start = {
   organizations: starting(organizations, removals.organizations),
 }
 
-const later = (ctx: Context, jobId: number) =>
-  deferredReply(ctx, jobId, 'The records that belong to it alone are deleted, and then the record itself.')
+const message = 'The records that belong to it alone are deleted, and then the record itself.'
 
 export const handlers = {
-  deleteLead: (ctx, input) =>
-    transaction(ctx, async (ctx) => {
-      const jobId = await start.leads(ctx, input.params.id, input.query.replace_with)
-      return jobId === null ? leads.handlers.deleteLead(ctx, input) : later(ctx, jobId)
-    }),
-  deletePerson: (ctx, input) =>
-    transaction(ctx, async (ctx) => {
-      const jobId = await start.persons(ctx, input.params.id, input.query.replace_with)
-      return jobId === null ? persons.handlers.deletePerson(ctx, input) : later(ctx, jobId)
-    }),
-  deleteOrganization: (ctx, input) =>
-    transaction(ctx, async (ctx) => {
-      const jobId = await start.organizations(ctx, input.params.id, input.query.replace_with)
-      return jobId === null ? organizations.handlers.deleteOrganization(ctx, input) : later(ctx, jobId)
-    }),
+  deleteLead: deleteOrDefer(start.leads, leads.handlers.deleteLead, message),
+  deletePerson: deleteOrDefer(start.persons, persons.handlers.deletePerson, message),
+  deleteOrganization: deleteOrDefer(start.organizations, organizations.handlers.deleteOrganization, message),
   massDestroyLeads: massDestroy(leads, { defer: start.leads }),
   massDestroyPersons: massDestroy(persons, { defer: start.persons }),
   massDestroyOrganizations: massDestroy(organizations, { defer: start.organizations }),

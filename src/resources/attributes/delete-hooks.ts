@@ -67,7 +67,7 @@ export async function referencesTo(ctx: Context, entity: string, id: number, lim
   for (const { carrier, droppings, isItself } of lookup ? await droppingsOf(ctx, { entity, lookup, id }) : []) {
     if (found.length >= limit) break
     const rest = { isItself, limit: limit - found.length + 1 }
-    found.push(...(await referenceChanges(ctx, carrier, droppings, rest)).map(({ change }) => change))
+    found.push(...(await referenceChanges(ctx, carrier, droppings, rest)))
   }
   return found.slice(0, limit)
 }

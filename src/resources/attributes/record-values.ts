@@ -1,6 +1,8 @@
 // Finds the records that have a value of an attribute, clears their values, and removes references
 // from the values.
+
 import { sql } from 'kysely'
+import type { RecordChange } from '../../jobs/removals.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { chunks } from '../../kernel/history/archive.ts'
 import { withoutVisibility } from '../../kernel/query/visibility.ts'
@@ -124,12 +126,7 @@ export async function dropReferences(
   droppings: readonly DroppedReference[],
   isItself: (id: number) => boolean,
 ): Promise<void> {
-  for (const { change } of await referenceChanges(ctx, entity, droppings, { isItself })) await change(ctx)
-}
-
-interface FoundReference {
-  id: number
-  change: (ctx: Context) => Promise<unknown>
+  for (const change of await referenceChanges(ctx, entity, droppings, { isItself })) await change(ctx)
 }
 
 /** Returns the changes that remove references, of up to `limit` records. */
@@ -138,7 +135,7 @@ export async function referenceChanges(
   entity: EntityType,
   droppings: readonly DroppedReference[],
   { isItself, limit }: { isItself: (id: number) => boolean; limit?: number },
-): Promise<FoundReference[]> {
+): Promise<RecordChange[]> {
   const resource = resourceOf(ctx, entity)
   if (!resource) return []
   const changes = new Map<number, { attribute: Attribute; next: unknown }[]>()
@@ -148,7 +145,11 @@ export async function referenceChanges(
   return [...changes]
     .filter(([id]) => !isItself(id))
     .slice(0, limit)
-    .map(([id, values]) => ({ id, change: (ctx) => storeWithout(ctx, resource, { entity, id, values }) }))
+    .map(
+      ([id, values]) =>
+        (ctx) =>
+          storeWithout(ctx, resource, { entity, id, values }),
+    )
 }
 
 async function storeWithout(

@@ -61,7 +61,7 @@ interface Table {
   isCut: boolean
 }
 
-/** What the import says about the file, as far as it decides how the file is read. */
+/** The settings of the import that decide how its file is read. */
 interface Given {
   contentType: string
   encoding: Encoding

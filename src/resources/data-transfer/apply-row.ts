@@ -20,7 +20,7 @@ export interface ImportPlan {
   action: ImportAction
   mapping: Mapping | null
   constants: Constants | null
-  /** What happens to a name that no record has. */
+  /** The treatment of a name that no record has. */
   unknown: Schema<'ImportUnknownReferences'>
   /** Whether a row with invalid optional cells is imported without these cells. */
   omitsCells: boolean

@@ -9,7 +9,7 @@ const won = /\b(won|closedwon|gewonnen|gagnee?|ganad[oa]|vint[oa]|ganh[oa]|vunne
 const open = /^(open|offen|ouverte?|abiert[oa]|apert[oa]|abert[oa]|in progress|active)$/u
 /** The numbers of the column `status` in exports of leads. */
 const numbers: Readonly<Record<string, DealOutcome>> = { 1: 'open', 2: 'won', 3: 'lost' }
-/** What layouts write for a closed deal, which is lost if nothing says that it is won. */
+/** The mark of a closed deal in layouts. Without a word for won, such a deal is lost. */
 export const closedMark = '(closed)'
 
 /** Returns the outcome that a status or the name of a stage says, else undefined. */

@@ -1,6 +1,6 @@
 // Streams the rows of a file with separated values (RFC 4180), of a sheet of an XLSX workbook, or
-// of a vCard file. Throws `UnreadableFile` for a file that is not a table. row-drafts.ts reports
-// the errors of single rows.
+// of a vCard file. A file that is not a table throws `UnreadableFile`. row-drafts.ts reports the
+// errors of single rows.
 
 import type { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
@@ -24,7 +24,7 @@ const maxRowLength = 1024 * 1024
 /** The media type of vCard files. */
 export const cardType = 'text/vcard'
 
-/** What a reader of a file finds beside the rows. The reader fills it in while rows are read. */
+/** Facts about a file. Its reader sets them while it reads the rows. */
 export interface Findings {
   /** The rows below the table, such as the notes of a report. */
   footers: number

@@ -76,12 +76,12 @@ export async function renewedCaller(ctx: Context): Promise<Context | undefined> 
   const reader = callerKey(ctx)
   const known = callers.get(reader)
   const isCurrent = known !== undefined && known.changes === changes && Math.abs(at - known.at) < maxAgeMs
+  const caller = isCurrent ? known.caller : renewed(ctx, 'listEvents')
   if (!isCurrent) {
-    const caller = renewed(ctx, 'listEvents')
     callers.set(reader, { caller, at, changes })
     caller.catch(() => callers.delete(reader))
   }
-  const current = await (isCurrent ? known.caller : callers.get(reader)?.caller)
+  const current = await caller
   return current && { ...ctx, user: current.user, token: current.token, session: current.session, time: current.time }
 }
 

@@ -3,9 +3,10 @@
 // requests. Until the jobs have run, a search finds these records by the former values.
 import { maxQuoting, type SearchIndex } from '../../../db/search/search-index.ts'
 import type { Db, RecordRef } from '../../../db/store.ts'
-import { defineJob } from '../../jobs/queue.ts'
+import { defineJob, waitingJob } from '../../jobs/queue.ts'
 import type { Context } from '../../kernel/context.ts'
-import { type Clock, stamp } from '../../kernel/runtime/clock.ts'
+import { chunks } from '../../kernel/history/archive.ts'
+import type { Clock } from '../../kernel/runtime/clock.ts'
 import { transaction } from '../../kernel/write/write.ts'
 
 /** The number of documents that one job updates in one transaction. */
@@ -41,27 +42,9 @@ async function enqueueUpdates(db: Db, records: readonly RecordRef[], at: Date): 
     if (ids) ids.push(id)
     else byEntity.set(entity, [id])
   }
-  const times = { run_at: stamp(at), created_at: stamp(at), updated_at: stamp(at) }
-  const { kind } = searchUpdate
-  const rows: {
-    kind: string
-    payload: string
-    state: string
-    run_at: string
-    created_at: string
-    updated_at: string
-  }[] = []
+  const jobs: ReturnType<typeof waitingJob>[] = []
   for (const [entity, ids] of byEntity)
     for (let from = 0; from < ids.length; from += atOnce)
-      rows.push({
-        kind,
-        payload: JSON.stringify({ entity, ids: ids.slice(from, from + atOnce) }),
-        state: 'waiting',
-        ...times,
-      })
-  for (let from = 0; from < rows.length; from += atOnce)
-    await db
-      .insertInto('jobs')
-      .values(rows.slice(from, from + atOnce))
-      .execute()
+      jobs.push(waitingJob(searchUpdate.kind, { entity, ids: ids.slice(from, from + atOnce) }, { runAt: at, at }))
+  for (const part of chunks(jobs)) await db.insertInto('jobs').values(part).execute()
 }

@@ -39,6 +39,24 @@ async function jobOf(ctx: Context, id: number): Promise<Row> {
 export const deferredReply = async (ctx: Context, jobId: number, message: string): Promise<Schema<'JobResult'>> =>
   deferred({ data: present(await jobOf(ctx, jobId)), message })
 
+type Deletion = { params: { id: number }; query: { replace_with?: number | undefined } }
+
+/**
+ * Returns the handler of a deletion that a job completes if many other records must change. `start`
+ * enqueues the job and returns its id, or null if `deleteNow` can delete the record at once.
+ */
+export const deleteOrDefer =
+  <Input extends Deletion, Reply>(
+    start: (ctx: Context, id: number, replacement?: number) => Promise<number | null>,
+    deleteNow: (ctx: Context, input: Input) => Promise<Reply>,
+    message: string,
+  ) =>
+  (ctx: Context, input: Input): Promise<Reply | Schema<'JobResult'>> =>
+    transaction(ctx, async (ctx) => {
+      const jobId = await start(ctx, input.params.id, input.query.replace_with)
+      return jobId === null ? deleteNow(ctx, input) : deferredReply(ctx, jobId, message)
+    })
+
 /** Throws 404 when there is no such job. */
 export const locateJob = async (ctx: Context, id: number): Promise<void> => void (await jobOf(ctx, id))
 

@@ -5,15 +5,14 @@ import { type SqlBool, sql } from 'kysely'
 import type { OperationId, Schema } from '../../contract/types.ts'
 import { all, defineRemoval, refuseWhileRemoved } from '../../jobs/removals.ts'
 import { assertCanCall, author, type Context } from '../../kernel/context.ts'
-import type { Handler, Handlers } from '../../kernel/handler.ts'
+import type { Handlers } from '../../kernel/handler.ts'
 import { exists, textField, value } from '../../kernel/query/filter.ts'
 import { oncePerBatch, queryCached } from '../../kernel/query/statement-cache.ts'
 import { defineResource } from '../../kernel/resource/define-resource.ts'
 import { massDestroy } from '../../kernel/resource/mass.ts'
 import { expandReferences, uniqueName } from '../../kernel/resource/references.ts'
 import { fold } from '../../kernel/values/format.ts'
-import { transaction } from '../../kernel/write/write.ts'
-import { deferredReply } from '../system/jobs.ts'
+import { deleteOrDefer } from '../system/jobs.ts'
 import { userRef } from '../users/owner.ts'
 import { pictureUrl } from '../users/picture.ts'
 import { users } from '../users/resource.ts'
@@ -117,14 +116,11 @@ const startRemoval = async (ctx: Context, id: number, replacement?: number): Pro
   return tagRemoval.startDeletion(ctx, id, {}, replacement)
 }
 
-const deleteTag: Handler<'deleteTag'> = (ctx, input) =>
-  transaction(ctx, async (ctx) => {
-    const jobId = await startRemoval(ctx, input.params.id, input.query.replace_with)
-    if (jobId === null) return tags.handlers.deleteTag(ctx, input)
-    return deferredReply(ctx, jobId, 'The tag is detached from all records and then deleted.')
-  })
-
 export const handlers = {
-  deleteTag,
+  deleteTag: deleteOrDefer(
+    startRemoval,
+    tags.handlers.deleteTag,
+    'The tag is detached from all records and then deleted.',
+  ),
   massDestroyTags: massDestroy(tags, { defer: startRemoval }),
 } satisfies Partial<Handlers>
