@@ -1,5 +1,6 @@
 // The form in which the layouts of other programs are written, and short forms for their rules.
 import type { ImportType } from '../columns.ts'
+import { closedMark } from '../outcomes.ts'
 
 export interface LayoutRule {
   fields: readonly string[]
@@ -38,7 +39,7 @@ const flag = (value: string): Readonly<Record<string, string | null>> => ({
   ...{ 0: null, false: null, no: null, unchecked: null },
 })
 export const isWon: LayoutRule = { fields: ['status'], values: flag('won') }
-export const isClosed: LayoutRule = { fields: ['status'], values: flag('(closed)') }
+export const isClosed: LayoutRule = { fields: ['status'], values: flag(closedMark) }
 export const isLost: LayoutRule = { fields: ['status'], values: flag('lost') }
 
 export const names = {
