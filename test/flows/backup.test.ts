@@ -184,7 +184,9 @@ describe('accord backup', () => {
   it('refuses what cannot be backed up with a sentence', async () => {
     const inMemory = await said(() => backupCommand(testConfig(), {}))
     expect(inMemory).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining('A database in memory') })
-    const missing = await said(() => backupCommand(testConfig({ databaseUrl: 'sqlite:/nowhere/accord.db' }), {}))
+    const missing = await said(() =>
+      backupCommand(testConfig({ databaseUrl: 'sqlite:/nowhere/accord.db', dataDir: folderOf('none') }), {}),
+    )
     expect(missing.stderr).toBe('There is no database at sqlite:/nowhere/accord.db. Run: accord install\n')
     writeFileSync(folderOf('taken'), '')
     chmodSync(folderOf('taken'), 0o600)
