@@ -82,6 +82,7 @@ export const migrations: readonly Migration[] = [
   step('0057_campaign_changer', () => import('./migrations/0057_campaign_changer.ts')),
   step('0058_sign_in_devices', () => import('./migrations/0058_sign_in_devices.ts')),
   step('0062_import_rules', () => import('./migrations/0062_import_rules.ts')),
+  step('0063_reply_addresses', () => import('./migrations/0063_reply_addresses.ts')),
 ]
 
 /**

@@ -181,6 +181,7 @@ export interface EmailsTable {
   updated_at: string
   version: Generated<number>
   raw_file_id: number | null
+  reply_addresses: Generated<string>
 }
 
 export interface EventReadersTable {

@@ -21,8 +21,8 @@ export function toMailboxes(addresses: readonly Address[] | undefined): Mailbox[
   const found: Mailbox[] = []
   for (const each of addresses ?? []) {
     for (const { address, name } of each.group ?? [each]) {
-      const plain = withoutControls(address ?? '').replaceAll(/[\s<>]/g, '')
-      if (!/^[^@]+@[^@]+$/.test(plain) || plain.length > 320) continue
+      const plain = plainAddress(withoutControls(address ?? ''))
+      if (plain === null) continue
       found.push({ address: plain, name: withoutControls(name ?? '').slice(0, 255) })
       if (found.length === maxAddresses) return found
     }
@@ -30,8 +30,49 @@ export function toMailboxes(addresses: readonly Address[] | undefined): Mailbox[
   return found
 }
 
+/**
+ * Returns the address without blanks, or null when it is none. A local part with blanks gets its
+ * quotes back, because without the blanks it would be the address of another mailbox.
+ */
+function plainAddress(text: string): string | null {
+  const address = text
+    .trim()
+    .replace(/^<|>$/g, '')
+    .trim()
+    .replace(/^mailto:/i, '')
+  const at = address.lastIndexOf('@')
+  const domain = address.slice(at + 1).replaceAll(/[\s<>]/g, '')
+  const local = address.slice(0, Math.max(at, 0)).trim()
+  if (local === '' || domain === '' || address.length > 320) return null
+  if (/^".*"$/.test(local)) return `${local}@${domain}`
+  if (/\s/.test(local)) return `"${local.replaceAll(/["\\]/g, '')}"@${domain}`
+  return /[@<>]/.test(local) ? null : `${local}@${domain}`
+}
+
+/** Parses a header of addresses. A name such as `Doe, John` may have commas without quotes. */
 export const parseMailboxes = (header: string | null | undefined): Mailbox[] =>
-  header ? toMailboxes(addressParser(header.slice(0, 100_000))) : []
+  header ? toMailboxes(addressParser(withQuotedNames(header.slice(0, 100_000)))) : []
+
+/**
+ * Puts quotes around names with commas or semicolons. A part without an address belongs to the name
+ * of the address that follows in angle brackets.
+ */
+function withQuotedNames(header: string): string {
+  if (/["(:\\]/.test(header) || !/[,;]/.test(header)) return header
+  let name = ''
+  const mailboxes: string[] = []
+  for (const part of header.split(/(?<=[,;])/)) {
+    const whole = name + part
+    if (!part.includes('@')) {
+      name = whole
+      continue
+    }
+    const [, names = '', address = ''] = /^([^<]*)(<[^<>]*>.*)$/s.exec(whole) ?? []
+    mailboxes.push(name !== '' && address !== '' ? `"${names.trim()}" ${address}` : part)
+    name = ''
+  }
+  return mailboxes.join('')
+}
 
 /** Returns the addresses in lower case, without duplicates. */
 export const lowerCaseUnique = (addresses: readonly string[]): string[] => [

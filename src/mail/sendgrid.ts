@@ -2,9 +2,10 @@
 // `email` (preferred), or the parts of the e-mail in several fields and its attachments as files.
 
 import { UnreadableMail } from './failures.ts'
+import { messageIdWithFiles } from './message-ids.ts'
 import { type MailFields, parseJsonField, textEntries } from './parse/fields.ts'
 import { type ReadingLimits, type ReceivedMail, readSource } from './parse/parse.ts'
-import { messageIdWithFiles, type ReceivedAttachment, toAttachment } from './parse/read.ts'
+import { type ReceivedAttachment, toAttachment } from './parse/read.ts'
 import { maxMailBytes } from './size-limits.ts'
 
 export interface PostedFile {

@@ -472,6 +472,55 @@ describe('threads', () => {
     expect(entries.filter(({ source }) => source === 'email').map(({ id }) => id)).toEqual([answer.id, offer.id])
   })
 
+  it('is about the person of the Reply-To address when a program sends it', async () => {
+    const make = given(server.admin)
+    const ada = await make.person({ emails: [{ value: 'ada@example.com', label: 'work' }] })
+    const bo = await make.person({ emails: [{ value: 'bo@example.com', label: 'work' }] })
+    const more = ['Reply-To: bo@example.com']
+    expect((await received({ from: 'Shop <no-reply@shop.example>', more })).person_id).toBe(bo.id)
+    expect((await received({ from: 'wordpress@site.example', more })).person_id).toBe(bo.id)
+    expect((await received({ from: 'ada@example.com', more })).person_id).toBe(ada.id)
+  })
+
+  it('shows its Reply-To addresses, to which an answer goes; else the answer goes to the authors', async () => {
+    const order = await received({ from: 'no-reply@shop.example', more: ['Reply-To: Bo <bo@example.com>'] })
+    expect(order.reply_addresses).toEqual(['bo@example.com'])
+    const answer = await written({ parent_id: order.id, reply_to: undefined })
+    expect(answer.reply_to).toEqual(['bo@example.com'])
+    const joint = await received({ from: 'Ann <ann@example.com>, Bob <bob@example.com>' })
+    expect([joint.from, joint.reply_addresses]).toEqual([['ann@example.com', 'bob@example.com'], []])
+    const both = await written({ parent_id: joint.id, reply_to: undefined })
+    expect(both.reply_to).toEqual(['ann@example.com', 'bob@example.com'])
+    const reminder = await written({ parent_id: both.id, reply_to: undefined })
+    expect(reminder.reply_to).toEqual(['ann@example.com', 'bob@example.com'])
+    expect((await written({ parent_id: order.id })).reply_to).toEqual(['ada@example.com'])
+  })
+
+  it('is stored beside another e-mail with its Message-ID, and once', async () => {
+    const letter = (subject: string, hour: string, from = 'scan@example.com'): string =>
+      lines(
+        'Message-ID: <000@scanner>',
+        `From: ${from}`,
+        'To: crm@localhost',
+        `Subject: ${subject}`,
+        `Date: Sun, 1 Mar 2026 ${hour}:00:00 +0000`,
+        '',
+        subject,
+      )
+    const store = async (text: string): Promise<[number, boolean]> => {
+      const { body } = await post({ email: text })
+      return [body.data.id, body.data.duplicate]
+    }
+    const [first] = await store(letter('Order 1', '10'))
+    const [second, isCopy] = await store(letter('Order 2', '11'))
+    const [third] = await store(letter('Order 1', '10', 'other@example.com'))
+    expect([isCopy, new Set([first, second, third]).size]).toEqual([false, 3])
+    expect(await store(letter('Order 1', '10'))).toEqual([first, true])
+    expect(await store(letter('Order 2', '11'))).toEqual([second, true])
+    // A mailing list changes the subject or the text of a copy.
+    expect(await store(letter('[list] Order 1', '10').replace('\r\n\r\n[list] ', '\r\n\r\n'))).toEqual([first, true])
+  })
+
   it('do not depend on the order in which their mails come', async () => {
     const shapes = fc
       .array(fc.nat(), { minLength: 2, maxLength: 6 })

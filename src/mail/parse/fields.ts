@@ -5,6 +5,7 @@ import PostalMime from 'postal-mime'
 import { type Mailbox, parseMailboxes } from '../addresses.ts'
 import { UnreadableMail } from '../failures.ts'
 import { assembleMail, type ReceivedMail, readMail } from './read.ts'
+import { decodeMailText } from './text-decoder.ts'
 
 export type MailFields = Readonly<Record<string, string | Uint8Array>>
 
@@ -102,11 +103,5 @@ function decoded(value: string | Uint8Array | undefined, charset: string | undef
   const isText = typeof value === 'string'
   if (isText && !(/^iso-2022-jp$/i.test(charset ?? '') && /^\p{ASCII}*$/u.test(value))) return value
   const bytes = isText ? Buffer.from(value) : value
-  // Senders often declare ASCII and write UTF-8, which includes ASCII.
-  const known = charset === undefined || /^(us-)?ascii$/i.test(charset) ? 'utf-8' : charset
-  try {
-    return new TextDecoder(known).decode(bytes)
-  } catch {
-    return new TextDecoder().decode(bytes)
-  }
+  return decodeMailText(bytes, charset ?? 'utf-8')
 }

@@ -6,6 +6,7 @@ import { MailReaderBusy, UnreadableMail } from '../failures.ts'
 import type { MailSource } from './fields.ts'
 import type { ReceivedMail } from './read.ts'
 import { type ReadingLimits, readInSubprocess } from './subprocess.ts'
+import { isPlainUtf8 } from './text-decoder.ts'
 
 export { MailReaderBusy, UnreadableMail } from '../failures.ts'
 export type { ReceivedAttachment, ReceivedMail } from './read.ts'
@@ -51,7 +52,8 @@ export async function readSource(given: MailSource, limits: ReadingLimits, isMai
 
 function isSmall({ raw, fields }: MailSource): boolean {
   const size = Object.values(fields).reduce((sum, each) => sum + each.length, raw?.length ?? 0)
-  return size <= maxBytesHere && (raw === null || linesIn(raw) <= maxLinesHere)
+  // The other process decodes e-mails in other charsets than UTF-8.
+  return size <= maxBytesHere && (raw === null || (linesIn(raw) <= maxLinesHere && isPlainUtf8(raw)))
 }
 
 function linesIn(bytes: Uint8Array): number {

@@ -1,12 +1,15 @@
 // Parses arbitrary bytes as an e-mail. The size of the result and the parsing work are limited. The
 // caller stores the raw bytes, which still contain everything that is cut off. Parsing may take
 // seconds, so parse.ts decides in which process this code runs.
-import { createHash } from 'node:crypto'
 import PostalMime, { type Attachment, type Email } from 'postal-mime'
 import { lowerCaseUnique, type Mailbox, parseMailboxes, parseMessageIds, toMailboxes } from '../addresses.ts'
 import { cutText } from '../cut-text.ts'
 import { UnreadableMail, withoutControls } from '../failures.ts'
+import { generatedMessageId, messageIdWithFiles } from '../message-ids.ts'
 import { limitMailBytes } from '../size-limits.ts'
+import { isAutomaticMail } from './automatic.ts'
+import { hasFlowedLines, joinFlowedLines, withReadableType } from './content-type.ts'
+import { decodeHeaderText } from './text-decoder.ts'
 
 export interface ReceivedMail {
   /**
@@ -16,6 +19,8 @@ export interface ReceivedMail {
   inReplyTo: string[]
   references: string[]
   from: Mailbox | null
+  /** The addresses of all authors: `from` and those who wrote the e-mail with them. */
+  authors: string[]
   /** The addresses of the Sender header. */
   sender: string[]
   replyTo: string[]
@@ -72,23 +77,41 @@ const identifyingHeaders = /^(from|sender|to|subject|date|message-id|received|re
 export async function readMail(bytes: Uint8Array, envelope: readonly string[]): Promise<ReceivedMail> {
   const content = limitMailBytes(bytes)
   const isCut = content.byteOffset + content.length < bytes.byteOffset + bytes.length
-  const email = await parseBytes(content)
+  const email = await parseBytes(withReadableType(content))
   if (!email.headers.some(({ key }) => identifyingHeaders.test(key)))
     throw new UnreadableMail('This is not an e-mail: it has no headers.')
   return assembleMail({
     headers: email.headers,
-    text: email.text ?? null,
+    text: textOf(email),
     html: email.html ?? null,
     attachments: email.attachments.slice(0, maxAttachments).map(attachment),
     droppedAttachments: Math.max(0, email.attachments.length - maxAttachments),
     error: isCut ? 'Only the beginning of the e-mail is shown: it has too many lines.' : null,
-    subject: email.subject ?? null,
-    from: toMailboxes(email.from ? [email.from] : [])[0] ?? null,
+    subject: subjectOf(email),
+    from: senderOf(email),
     to: toMailboxes(email.to),
     cc: toMailboxes(email.cc),
     bcc: toMailboxes(email.bcc),
     envelope,
   })
+}
+
+/** Returns the first author. The parser does not know names with unquoted commas. */
+const senderOf = ({ headers, from }: Email): Mailbox | null => {
+  const parsed = toMailboxes(from ? [from] : [])
+  const raw = headers.find(({ key }) => key === 'from')?.value
+  return (raw !== undefined && !raw.includes('=?') ? parseMailboxes(raw)[0] : undefined) ?? parsed[0] ?? null
+}
+
+function textOf({ text, headers }: Email): string | null {
+  const type = headers.find(({ key }) => key === 'content-type')?.value ?? ''
+  return text === undefined ? null : hasFlowedLines(type) ? joinFlowedLines(text, type) : text
+}
+
+/** Decodes the Subject header. The parser cuts characters that two encoded words share. */
+export const subjectOf = ({ headers }: Email): string | null => {
+  const raw = headers.find(({ key }) => key === 'subject')?.value
+  return raw === undefined ? null : decodeHeaderText(raw)
 }
 
 async function parseBytes(content: Uint8Array): Promise<Email> {
@@ -141,10 +164,14 @@ export function assembleMail(parts: MailParts): ReceivedMail {
   return storable({
     messageId:
       parseMessageIds(first('message-id'))[0] ??
-      messageIdWithFiles(madeId([from?.address ?? null, first('date'), subject, text ?? html]), parts.attachments),
+      messageIdWithFiles(
+        generatedMessageId([from?.address ?? null, first('date'), subject, text ?? html]),
+        parts.attachments,
+      ),
     inReplyTo: parseMessageIds(first('in-reply-to')),
     references: parseMessageIds(all(/^references$/).join(' ')),
     from,
+    authors: authorsOf(from, first('from')),
     sender: parseMailboxes(first('sender')).map(({ address }) => address),
     replyTo: parseMailboxes(first('reply-to')).map(({ address }) => address),
     to,
@@ -158,7 +185,7 @@ export function assembleMail(parts: MailParts): ReceivedMail {
     attachments: parts.attachments,
     droppedAttachments: parts.droppedAttachments,
     error: parts.error ?? leftOut(parts),
-    isAutomatic: isAutomatic(first),
+    isAutomatic: isAutomaticMail(first, subject),
     headers: Object.fromEntries(
       parts.headers
         .filter(({ key }) => keptHeaders.test(key))
@@ -167,6 +194,11 @@ export function assembleMail(parts: MailParts): ReceivedMail {
     ),
   })
 }
+
+const authorsOf = (from: Mailbox | null, header: string | null): string[] =>
+  from === null
+    ? []
+    : [...new Set([from.address, ...parseMailboxes(header).map(({ address }) => address)])].slice(0, 20)
 
 /**
  * Removes U+0000 from all texts of a value, and replaces halves of surrogate pairs by U+FFFD,
@@ -186,38 +218,12 @@ function leftOut({ droppedAttachments: dropped, text, html }: MailParts): string
   return isLong ? 'Only the beginning of the e-mail is shown: it is too long.' : null
 }
 
-function isAutomatic(first: (name: string) => string | null): boolean {
-  const word = (name: string): string => /^\s*([\w-]*)/.exec(first(name) ?? '')?.[1]?.toLowerCase() ?? ''
-  return (
-    !['', 'no'].includes(word('auto-submitted')) ||
-    ['bulk', 'list', 'junk'].includes(word('precedence')) ||
-    first('return-path')?.replaceAll(/\s/g, '') === '<>' ||
-    /^\s*multipart\/report\b/i.test(first('content-type') ?? '')
-  )
-}
-
-/**
- * Returns an id for an e-mail without a message id. The id is a hash of `facts`, so an e-mail that
- * arrives twice gets the same id.
- */
-const madeId = (facts: readonly (string | null)[]): string =>
-  `${createHash('sha256').update(JSON.stringify(facts)).digest('hex')}@inbound`
-
-/**
- * Returns a generated message id that also depends on the files, so that e-mails with different
- * files get different ids. Returns an id of the sender unchanged.
- */
-export function messageIdWithFiles(id: string, files: readonly { bytes: Uint8Array }[]): string {
-  if (files.length === 0 || !/^[0-9a-f]{64}@inbound$/.test(id)) return id
-  return madeId([id, ...files.map(({ bytes }) => createHash('sha256').update(bytes).digest('hex'))])
-}
-
 /** Replaces the unpaired surrogates that cutting a string can leave. */
 const wellFormed = (text: string): string => Buffer.from(text).toString()
 
-/** Cuts a long text. Returns null for an empty text. */
+/** Cuts a long text. Returns null for a text of blanks, so that the other body is shown instead. */
 const body = (text: string | null): string | null =>
-  text === null || text === '' ? null : cutText(text, maxBodyLength)
+  text === null || /^[\s\u200b\u2060\ufeff]*$/.test(text) ? null : cutText(text, maxBodyLength)
 
 /**
  * Returns the date of a Date header. Returns null for an invalid date and for a year outside 1970

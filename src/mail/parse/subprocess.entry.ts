@@ -2,8 +2,9 @@
 // input and writes the result to standard output.
 import { deserialize, serialize } from 'node:v8'
 import { UnreadableMail } from '../failures.ts'
-import { type MailFields, type MailSource, readMailSource } from './fields.ts'
+import type { MailFields, MailSource } from './fields.ts'
 import type { ReceivedMail } from './read.ts'
+import { MailTextDecoder } from './text-decoder.ts'
 
 export type ReadResult = { mail: ReceivedMail } | { unreadable: string; isMail: boolean } | { failed: string }
 
@@ -36,6 +37,10 @@ class SimpleBlob {
   }
 }
 Object.assign(globalThis, { Blob: SimpleBlob })
+
+// The parser calls the global TextDecoder, which it takes when it is loaded.
+Object.assign(globalThis, { TextDecoder: MailTextDecoder })
+const { readMailSource } = await import('./fields.ts')
 
 async function answer(given: MailSource): Promise<ReadResult> {
   try {

@@ -5,7 +5,7 @@ import { createHash } from 'node:crypto'
 import PostalMime from 'postal-mime'
 import { parseMailboxes, toMailboxes } from '../addresses.ts'
 import { headersOf, type MailSource } from './fields.ts'
-import { assembleMail, type ReceivedMail } from './read.ts'
+import { assembleMail, type ReceivedMail, subjectOf } from './read.ts'
 
 /** Matches the headers that are read. */
 const wanted =
@@ -40,7 +40,7 @@ export async function readHeadersOnly({ raw, fields }: MailSource, error: string
     to: toMailboxes(email.to),
     cc: toMailboxes(email.cc),
     bcc: [],
-    subject: email.subject ?? null,
+    subject: subjectOf(email),
     text: null,
   })
   const hasId = email.headers.some(({ key }) => key === 'message-id')

@@ -13,6 +13,7 @@ import { escapeHtml, fold } from '../../kernel/values/format.ts'
 import { clean } from '../../kernel/values/html.ts'
 import { plainText } from '../../kernel/values/plain-text.ts'
 import { isOfListener, savepoint, transaction, type UnitOfWork, write } from '../../kernel/write/write.ts'
+import { generatedMessageId } from '../../mail/message-ids.ts'
 import type { ReceivedMail } from '../../mail/parse/parse.ts'
 import { addFile, releaseFiles } from '../files/attach.ts'
 import { persons } from '../persons/resource.ts'
@@ -48,9 +49,10 @@ const maxTextLength = 1_000_000
 /** Stores a received e-mail, unless it is already stored. Throws when a listener vetoes it. */
 export async function receiveMail(
   ctx: Context,
-  mail: ReceivedMail,
+  received: ReceivedMail,
   { raw, folder = 'inbox', isSeen = false }: ReceiveOptions,
 ): Promise<ReceiveResult> {
+  const mail = await withOwnId(ctx, received, folder)
   const known = await findKnown(ctx, mail)
   if (known && !(await isSentDraft(ctx, known, folder))) return known
   // The request's If-Match header does not apply to this e-mail.
@@ -85,6 +87,39 @@ export async function receiveMail(
     await cleanUpUploads(own, !isStored)
   }
 }
+
+/**
+ * Returns the e-mail with a generated Message-ID when a different e-mail with its Message-ID is
+ * stored. Some devices give all their e-mails one Message-ID. Drafts and e-mails that this
+ * installation sent are compared by Message-ID alone.
+ */
+async function withOwnId(ctx: Context, mail: ReceivedMail, folder: EmailFolder): Promise<ReceivedMail> {
+  if (folder === 'draft' || folder === 'sent') return mail
+  const stored = await ctx.db
+    .selectFrom('emails')
+    .select(['id', 'from', 'sent_at', 'subject', 'text', 'source', 'status'])
+    .where('message_id', '=', mail.messageId)
+    .executeTakeFirst()
+  if (stored?.source !== 'email' || stored.status !== 'received') return mail
+  if (isSameMail(stored, columnsOf(mail, { isOwn: false, hasOriginal: true }))) return mail
+  const { folders, kept } = await foldersOf(ctx, stored.id)
+  if ([...folders, ...kept].some((each) => each === 'draft' || each === 'sent')) return mail
+  const facts = [mail.messageId, mail.from?.address ?? null, mail.date?.toISOString() ?? null, mail.subject, mail.text]
+  return { ...mail, messageId: generatedMessageId([...facts, mail.html]) }
+}
+
+type Compared = Pick<Insertable<DB['emails']>, 'from' | 'sent_at' | 'subject' | 'text'>
+
+/**
+ * Returns whether two e-mails with one Message-ID are copies: sender and date are equal, and
+ * subject or text. A mailing list changes one of both.
+ */
+const isSameMail = (one: Compared, other: Compared): boolean =>
+  fold(String(one.from)) === fold(String(other.from)) &&
+  (one.sent_at ?? null) === (other.sent_at ?? null) &&
+  (words(one.subject) === words(other.subject) || words(one.text) === words(other.text))
+
+const words = (text: string | null | undefined): string => fold((text ?? '').replaceAll(/\s+/g, ' ').trim())
 
 async function findKnown({ db }: Context, { messageId }: ReceivedMail): Promise<ReceiveResult | null> {
   const known = await db
@@ -188,7 +223,7 @@ async function tryMoveThreadToInbox(ctx: Context & { unit: UnitOfWork }, thread:
 /** Returns the event input for listeners. */
 const inputOf = (mail: ReceivedMail, folder: EmailFolder) => ({
   subject: mail.subject,
-  from: mail.from === null ? [] : [mail.from.address],
+  from: mail.authors,
   reply_to: mail.to,
   cc: mail.cc,
   text: mail.text,
@@ -215,8 +250,9 @@ function columnsOf(
     reply_to: JSON.stringify(mail.to),
     cc: JSON.stringify(mail.cc),
     bcc: JSON.stringify(mail.bcc),
-    from: JSON.stringify(mail.from === null ? [] : [mail.from.address]),
+    from: JSON.stringify(mail.authors),
     sender: JSON.stringify(mail.sender),
+    reply_addresses: JSON.stringify(mail.replyTo),
     name: mail.from?.name || null,
     source: 'email',
     user_type: isOwn ? 'admin' : 'person',
@@ -235,20 +271,32 @@ const htmlOf = (text: string | null): string | null =>
     ? null
     : clean(`<p>${escapeHtml(text.trim()).replaceAll('\n', '<br />')}</p>`)) || null
 
-/** Returns whether the sender is a user or this installation. */
-async function isFromUs({ db, services }: Context, { from }: ReceivedMail): Promise<boolean> {
-  if (from === null) return false
-  const key = fold(from.address)
+/** Returns whether a user or this installation wrote the e-mail. */
+const isFromUs = async (ctx: Context, { from }: ReceivedMail): Promise<boolean> =>
+  from !== null && (await isOurs(ctx, from.address))
+
+async function isOurs({ db, services }: Context, address: string): Promise<boolean> {
+  const key = fold(address)
   if (key === fold(services.config.mailFrom)) return true
   return (await db.selectFrom('users').select('id').where('email_key', '=', key).executeTakeFirst()) !== undefined
 }
 
-/** Returns the id of the oldest visible person with the sender's address. */
-async function findSender(ctx: Context, { from }: ReceivedMail): Promise<number | null> {
-  if (from === null) return null
-  const rows = await persons.query(ctx, { email: [from.address], sort: ['id'] })
-  const person = await rows.clearSelect().select('persons.id').limit(1).executeTakeFirst()
-  return person?.id ?? null
+/** Matches addresses of programs, which send the messages of others: forms, shops, calendars. */
+const noReply = /^(do-?not-?reply|no-?reply|noreply|notifications?|mailer|forms?|wordpress|www-data|postmaster)\b/i
+
+/**
+ * Returns the id of the oldest visible person with the sender's address. An e-mail of a program is
+ * filed under the person of its Reply-To address.
+ */
+async function findSender(ctx: Context, { from, replyTo }: ReceivedMail): Promise<number | null> {
+  const own = from === null ? [] : [from.address]
+  const isProgram = from === null || noReply.test(from.address) || (await isOurs(ctx, from.address))
+  for (const address of isProgram ? [...replyTo, ...own] : [...own, ...replyTo]) {
+    const rows = await persons.query(ctx, { email: [address], sort: ['id'] })
+    const person = await rows.clearSelect().select('persons.id').limit(1).executeTakeFirst()
+    if (person) return person.id
+  }
+  return null
 }
 
 async function saveRaw(ctx: Context, id: number, raw: Upload): Promise<void> {

@@ -28,7 +28,7 @@ import { checkComplete, contentColumns, type EmailBody, type StoredEmail } from 
 import { checkFolders, folderOfStatus, foldersAfterMove, foldersOf, loadFolders, storeFolders } from './folders.ts'
 import { checkNotSending, queueIfDue, restoreSending } from './queue.ts'
 import { searchDocument } from './search-document.ts'
-import { inheritFrom, joinThread, newMessageId, referencesOf } from './threads.ts'
+import { answerRecipients, inheritFrom, joinThread, newMessageId, referencesOf } from './threads.ts'
 import { visibleEmail, wasInOpenFolder } from './visibility.ts'
 
 type Email = Schema<'Email'>
@@ -39,8 +39,9 @@ interface Current extends StoredEmail {
   lead_id: number | null
 }
 
-async function toEmailRow(body: EmailBody, writing: Writing<Current>): Promise<Record<string, unknown>> {
+async function toEmailRow(sent: EmailBody, writing: Writing<Current>): Promise<Record<string, unknown>> {
   const { ctx, current, errors } = writing
+  const body = current ? sent : await withRecipients(ctx, sent)
   if (!current) await checkReference(writing, 'parent_id', body.parent_id, emails)
   else if (body.parent_id !== undefined && body.parent_id !== current.parent_id)
     errors.invalid('parent_id', 'The answered e-mail cannot be changed.')
@@ -62,6 +63,12 @@ async function toEmailRow(body: EmailBody, writing: Writing<Current>): Promise<R
   if (current) return columns
   if (status === 'queued') checkComplete(errors, { ...body, reply: (content.reply as string | undefined) ?? null })
   return { ...columns, ...(await newColumns(body, ctx)), status }
+}
+
+/** Adds the recipients of a reply that names none. */
+async function withRecipients(ctx: Context, body: EmailBody): Promise<EmailBody> {
+  if (body.reply_to !== undefined || typeof body.parent_id !== 'number') return body
+  return { ...body, reply_to: await answerRecipients(ctx, body.parent_id) }
 }
 
 /**
@@ -174,6 +181,7 @@ export const emails = defineResource({
     bcc: ctx.user ? (JSON.parse(row.bcc) as string[]) : [],
     from: JSON.parse(row.from) as string[],
     sender: JSON.parse(row.sender) as string[],
+    reply_addresses: JSON.parse(row.reply_addresses) as string[],
     name: row.name,
     source: row.source as Email['source'],
     user_type: row.user_type as Email['user_type'],

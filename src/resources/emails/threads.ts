@@ -30,6 +30,20 @@ export async function inheritFrom({ db }: Context, parentId: number) {
   }
 }
 
+/**
+ * Returns the recipients of an answer: the Reply-To addresses of the e-mail, or else its authors.
+ * An e-mail of this installation is answered to its recipients.
+ */
+export async function answerRecipients({ db }: Context, parentId: number): Promise<string[]> {
+  const parent = await db
+    .selectFrom('emails')
+    .select(['from', 'reply_to', 'reply_addresses', 'user_type'])
+    .where('id', '=', parentId)
+    .executeTakeFirst()
+  const lists = parent?.user_type === 'admin' ? [parent.reply_to] : [parent?.reply_addresses, parent?.from]
+  return lists.map((list) => JSON.parse(list ?? '[]') as string[]).find((list) => list.length > 0) ?? []
+}
+
 function replySubject(subject: string | null): string | null {
   if (subject === null || /^re:/i.test(subject)) return subject
   return cutText(`Re: ${subject}`, maxSubjectLength)

@@ -1,0 +1,67 @@
+// Mends the Content-Type header of an e-mail that the parser could not read, and joins the lines of
+// flowed text (RFC 3676), whose quotations the parser does not know.
+
+/**
+ * Returns the bytes with a Content-Type that can be read: text/plain instead of a value that is no
+ * media type (RFC 2045, 5.2), and the boundary of the body for a multipart that names none.
+ */
+export function withReadableType(bytes: Uint8Array): Uint8Array {
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  const text = buffer.toString('latin1', 0, 256 * 1024)
+  const end = /\r?\n\r?\n/.exec(text)
+  if (!end) return bytes
+  const header = /^content-type:[^\n]*(\n[ \t][^\n]*)*/im.exec(text.slice(0, end.index))
+  if (!header) return bytes
+  const value = header[0].slice('content-type:'.length).trim().replace(/;$/, '')
+  const mended = /^multipart\//i.test(value)
+    ? withBoundary(value, text.slice(end.index))
+    : (withoutFlow(value) ?? withMediaType(value))
+  if (mended === null) return bytes
+  const from = header.index
+  const rest = buffer.subarray(from + header[0].length)
+  return Buffer.concat([buffer.subarray(0, from), Buffer.from(`Content-Type: ${mended}`), rest])
+}
+
+function withBoundary(value: string, body: string): string | null {
+  if (/\bboundary\b/i.test(value)) return null
+  const boundary = /\n--([\w'()+,./:=?-]{1,70})\r?\n/.exec(body)?.[1]
+  return boundary === undefined ? null : `${value}; boundary="${boundary}"`
+}
+
+const withMediaType = (value: string): string | null =>
+  /^[\w!#$&^.+-]+\/[\w!#$&^.+-]+/.test(value) ? null : 'text/plain'
+
+/** Names another format, so that the parser leaves the lines to `joinFlowedLines`. */
+const withoutFlow = (value: string): string | null =>
+  isFlowedText(value) ? value.replace(/format\s{0,9}=\s{0,9}"?flowed"?/i, 'format=fixed; x-format=flowed') : null
+
+export const isFlowedText = (contentType: string): boolean =>
+  /^\s{0,9}text\/plain\b/i.test(contentType) && /[;\s]format\s{0,9}=\s{0,9}"?flowed\b/i.test(contentType)
+
+/** Returns whether `withReadableType` has left the lines of a flowed text apart. */
+export const hasFlowedLines = (contentType: string): boolean => contentType.includes('x-format=flowed')
+
+/** Joins the lines of flowed text. Lines are joined only within one depth of quotation. */
+export function joinFlowedLines(text: string, contentType: string): string {
+  const isDelSp = /[;\s]delsp\s{0,9}=\s{0,9}"?yes\b/i.test(contentType)
+  const joined: string[] = []
+  let open: { depth: number; parts: string[] } | null = null
+  const close = (): void => {
+    if (open)
+      joined.push(`${'>'.repeat(open.depth)}${open.depth > 0 && open.parts[0] !== '' ? ' ' : ''}${open.parts.join('')}`)
+    open = null
+  }
+  for (const line of text.split(/\r?\n/)) {
+    const depth = /^>*/.exec(line)?.[0].length ?? 0
+    const content = line.slice(depth).replace(/^ /, '')
+    const before = open as { depth: number; parts: string[] } | null
+    if (before !== null && (before.depth !== depth || content === '-- ')) close()
+    const current: { depth: number; parts: string[] } = (open as typeof before) ?? { depth, parts: [] }
+    open = current
+    const isSoft = content.endsWith(' ') && content !== '-- '
+    current.parts.push(isSoft && isDelSp ? content.slice(0, -1) : content)
+    if (!isSoft) close()
+  }
+  close()
+  return joined.join('\n')
+}
