@@ -315,13 +315,13 @@ describe('validating', () => {
   })
 
   it('finds too much wrong when errors stop it, or no row is left', async () => {
-    const table = csvOf([['name'], ['Acme'], ['x'.repeat(101)], ['y'.repeat(101)]])
+    const table = csvOf([['name'], ['Acme'], ['x'.repeat(256)], ['y'.repeat(256)]])
     const validate = async (options: object) => (await using().validate('organizations', table, { ...options })).state
     expect(await validate({ validation_strategy: 'stop-on-errors' })).toBe('invalid')
     expect(await validate({ validation_strategy: 'stop-on-errors', allowed_errors: 1 })).toBe('invalid')
     expect(await validate({ validation_strategy: 'stop-on-errors', allowed_errors: 2 })).toBe('validated')
     expect(await validate({ validation_strategy: 'skip-errors' })).toBe('validated')
-    expect((await using().validate('organizations', csvOf([['name'], ['x'.repeat(101)]]))).state).toBe('invalid')
+    expect((await using().validate('organizations', csvOf([['name'], ['x'.repeat(256)]]))).state).toBe('invalid')
   })
 })
 
@@ -700,7 +700,7 @@ describe('downloadImportErrorReport', () => {
       ['name', 'user_id'],
       ['Acme', ''],
       ['=Beta', 'me'],
-      ['x'.repeat(101), 'you'],
+      ['x'.repeat(256), 'you'],
     ])
     const { id } = await using().validate('organizations', table)
     const { status, text, headers } = await server.admin.get(`${path}/${id}/error-report`)
@@ -709,7 +709,7 @@ describe('downloadImportErrorReport', () => {
     expect(text.split('\r\n')).toEqual([
       'name,user_id,error',
       "'=Beta,me,user_id: Must be a whole number or null.",
-      `${'x'.repeat(101)},you,name: Must not be longer than 100 characters. user_id: Must be a whole number or null.`,
+      `${'x'.repeat(256)},you,name: Must not be longer than 255 characters. user_id: Must be a whole number or null.`,
       '',
     ])
     expect((await shown(id)).error_file_path).toBe(`/api/admin${path}/${id}/error-report`)

@@ -26,7 +26,7 @@ export function readQuery(
   if (!isDecodable(raw)) throw new Problem('malformed_request', 'The query string is not valid percent-encoded UTF-8.')
   const query = Object.create(null) as Record<string, unknown>
   const objects = new Map<string, Map<string, unknown>>()
-  for (const [name, sent] of new URLSearchParams(raw)) {
+  for (const [name, sent] of new URLSearchParams(withEscapedCommas(raw, parameters))) {
     const part = partOf(name, parameters)
     if (part) {
       const text = withNewlines(sent)
@@ -51,6 +51,28 @@ export function readQuery(
       query[name] === undefined ? Object.fromEntries(parts) : [query[name], Object.fromEntries(parts)].flat()
   return { ...query }
 }
+
+/**
+ * Escapes the encoded commas in lists of texts: with `explode: false`, `%2C` belongs to a value. In
+ * lists of other values it separates too, because no number and no date has a comma.
+ */
+const withEscapedCommas = (raw: string, parameters: Parameters): string =>
+  raw
+    .split('&')
+    .map((pair) => {
+      if (!/%2c/i.test(pair)) return pair
+      const [name = ''] = [...new URLSearchParams(pair).keys()]
+      const items = Object.hasOwn(parameters, name) ? parameters[name]?.items : undefined
+      return items && isText(items) ? pair.replaceAll(/(?<!\\|%5c)%2c/gi, '%5C%2C') : pair
+    })
+    .join('&')
+
+/** Returns whether values are free texts. The names in `sort` are an enum, or one by `else`. */
+const isText = (shape: Shape & { else?: unknown }): boolean =>
+  typesOf(shape).every((each) => each === 'string') &&
+  shape.enum === undefined &&
+  shape.else === undefined &&
+  kindOf(shape) === undefined
 
 /**
  * Splits `custom_attributes[industry]` into the parameter name and the key. Returns undefined if

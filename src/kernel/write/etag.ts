@@ -90,9 +90,9 @@ export function checkTag(ctx: Context, etag: string): void {
 }
 
 /**
- * Returns whether If-Match allows the change. The comparison is strong: a weak ETag never matches.
+ * Returns whether If-Match allows the change. A weak ETag matches too, because proxies that
+ * compress replies make the ETags of this server weak.
  */
 function isMatched({ ifMatch }: Context, etag: string): boolean {
-  if (ifMatch === null || ifMatch.trim() === '*') return true
-  return tagsOf(ifMatch).includes(etag)
+  return ifMatch === null || matches(ifMatch, etag)
 }

@@ -41,10 +41,11 @@ interface Current extends StoredEmail {
 
 async function toEmailRow(sent: EmailBody, writing: Writing<Current>): Promise<Record<string, unknown>> {
   const { ctx, current, errors } = writing
-  const body = current ? sent : await withRecipients(ctx, sent)
-  if (!current) await checkReference(writing, 'parent_id', body.parent_id, emails)
-  else if (body.parent_id !== undefined && body.parent_id !== current.parent_id)
+  if (!current) await checkReference(writing, 'parent_id', sent.parent_id, emails)
+  else if (sent.parent_id !== undefined && sent.parent_id !== current.parent_id)
     errors.invalid('parent_id', 'The answered e-mail cannot be changed.')
+  // An answer to an e-mail out of sight gets no recipients, which would show that it exists.
+  const body = current || errors.any ? sent : await withRecipients(ctx, sent)
   if (body.person_id !== current?.person_id) await checkReference(writing, 'person_id', body.person_id, persons)
   if (body.lead_id !== current?.lead_id) await checkReference(writing, 'lead_id', body.lead_id, leads)
   await checkTagIds(ctx, errors, body.tag_ids)

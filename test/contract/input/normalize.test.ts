@@ -227,6 +227,15 @@ describe('a query string', () => {
     })
   })
 
+  it('keeps an encoded comma in a text; in names and numbers it separates', () => {
+    expect(query('title=ACME%2C%20Inc.,b&sort=id%2C-title&lead_source_id=1%2C2')).toEqual({
+      title: ['ACME, Inc.', 'b'],
+      sort: ['id', '-title'],
+      lead_source_id: ['1', '2'],
+    })
+    expect(query('title=a%5C%2Cb&title=a\\%2Cb')).toEqual({ title: ['a,b', 'a,b'] })
+  })
+
   it('collects a list that is given in parts', () => {
     expect(query('lead_source_id=1&lead_source_id=2,3')).toEqual({ lead_source_id: ['1', '2', '3'] })
   })

@@ -36,10 +36,10 @@ describe('If-None-Match', () => {
 })
 
 describe('If-Match', () => {
-  it.each([null, '"3"', '*', '"1","3"'])('%s passes version 3', (header) =>
+  it.each([null, '"3"', 'W/"3"', '*', '"1","3"', 'W/"1", W/"3-gzip"'])('%s passes version 3', (header) =>
     expect(() => checkIfMatch(asking(header), 3)).not.toThrow(),
   )
-  it.each(['"2"', 'W/"3"', '3', '', '"33"'])('%s does not', (header) =>
+  it.each(['"2"', 'W/"2"', '3', '', '"33"'])('%s does not', (header) =>
     expect(() => checkIfMatch(asking(header), 3)).toThrow('version 3'),
   )
 })
