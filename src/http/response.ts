@@ -5,6 +5,7 @@ import { statusOfReply } from '../contract/output/deferred.ts'
 import type { ReplyChecker } from '../contract/output/reply-check.ts'
 import type { Answered } from '../contract/routes.ts'
 import type { Context } from '../kernel/context.ts'
+import { withParameters } from '../kernel/query/query-string.ts'
 import { selectFields } from '../kernel/resource/references.ts'
 import { etagOf, matches, speaksForAll } from '../kernel/write/etag.ts'
 
@@ -68,9 +69,7 @@ function linkHeader(reply: unknown): string | undefined {
 function nextOfFeed({ baseUrl }: Context, { path, query }: Call, reply: unknown): string | undefined {
   const { next_after: after, has_more: hasMore } = (reply as { meta?: FeedMeta } | null)?.meta ?? {}
   if (after === undefined || !hasMore) return undefined
-  const parameters = new URLSearchParams(query)
-  parameters.set('after', String(after))
-  return `<${baseUrl}${path}?${parameters}>; rel="next"`
+  return `<${baseUrl}${path}?${withParameters(query, { after: String(after) })}>; rel="next"`
 }
 
 interface FeedMeta {

@@ -3,6 +3,7 @@
 
 import { UnreadableMail } from './failures.ts'
 import { messageIdWithFiles } from './message-ids.ts'
+import { bounceOf } from './parse/bounce.ts'
 import { type MailFields, parseJsonField, textEntries } from './parse/fields.ts'
 import { type ReadingLimits, type ReceivedMail, readSource } from './parse/parse.ts'
 import { type ReceivedAttachment, toAttachment } from './parse/read.ts'
@@ -42,6 +43,7 @@ export async function readSendgridForm(
     mail: {
       ...mail,
       messageId: messageIdWithFiles(mail.messageId, attachments),
+      bounce: mail.bounce ?? bounceOf({ ...mail, failedRecipients: null }, attachments),
       attachments: attachments.slice(0, maxFiles),
       droppedAttachments: Math.max(0, attachments.length - maxFiles),
     },

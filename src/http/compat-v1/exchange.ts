@@ -12,7 +12,7 @@ import type { Services } from '../../kernel/context.ts'
 import { reserve } from '../../kernel/files/body-memory-budget.ts'
 import { emptyListQuery } from './lists.ts'
 import { version1Body, withVersion1Names } from './replies.ts'
-import { bodyFields, type CanonicalParts, canonicalParts, queryFields } from './requests.ts'
+import { bodyFields, type CanonicalParts, canonicalParts, queryFields, textOfQuery } from './requests.ts'
 import type { FollowUp, RewriteRow } from './rows.ts'
 import { formFields } from './uploads.ts'
 import { type CustomTypes, type JsonFields, textOfField, type Vocabulary } from './values.ts'
@@ -192,7 +192,7 @@ async function firstAnswer(exchange: Exchange, row: RewriteRow, canonical: Canon
     if (!row.list || !isAboutQuery(error)) throw error
     const known = exchange.vocabulary.schemas.parameters(factOf(row.operation))
     const empty = emptyListQuery(new URLSearchParams(query), known)
-    return run(exchange, row.operation, { params, query: empty.toString() })
+    return run(exchange, row.operation, { params, query: textOfQuery(empty) })
   }
 }
 

@@ -17,6 +17,9 @@ export interface CanonicalParts {
   missing: string[]
 }
 
+/** Returns the query string with plain commas, which separate values in version 1. */
+export const textOfQuery = (query: URLSearchParams): string => query.toString().replaceAll('%2C', ',')
+
 /** Returns the fields of a query string. */
 export const queryFields = (query: string): JsonFields => nestFields([...new URLSearchParams(query)], true).value
 
@@ -65,7 +68,7 @@ export function canonicalParts(
   const query = row.list ? listQuery(row, fact, fields, vocabulary) : otherQuery(row, fact, fields, vocabulary)
   const schema = vocabulary.schemas.body(fact)
   const body = schema && Buffer.from(JSON.stringify(toCanonical(fields, schema, vocabulary) ?? {}))
-  return { params, query: query.toString(), body, missing }
+  return { params, query: textOfQuery(query), body, missing }
 }
 
 /** Renames the fields of the body to their canonical names. */

@@ -7,6 +7,7 @@ import type { Context } from '../context.ts'
 import { invalid } from '../errors.ts'
 import type { QueryValues } from './filter.ts'
 import { pruneJoins } from './join-pruning.ts'
+import { withParameters } from './query-string.ts'
 import {
   type Cursor,
   fingerprint,
@@ -262,8 +263,5 @@ export const inOrder = <Row>(
 ): Rows<Row> => ordered(ctx, rows, sortKeys(query, sort, id), false)
 
 /** Returns the URL of this request with some query parameters replaced. */
-function url(ctx: Context, replace: Record<string, string>): string {
-  const parameters = new URLSearchParams(ctx.query)
-  for (const [name, text] of Object.entries(replace)) parameters.set(name, text)
-  return `${ctx.baseUrl}${ctx.path}?${parameters}`
-}
+const url = (ctx: Context, replace: Record<string, string>): string =>
+  `${ctx.baseUrl}${ctx.path}?${withParameters(ctx.query, replace)}`

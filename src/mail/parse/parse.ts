@@ -9,6 +9,7 @@ import { type ReadingLimits, readInSubprocess } from './subprocess.ts'
 import { isPlainUtf8 } from './text-decoder.ts'
 
 export { MailReaderBusy, UnreadableMail } from '../failures.ts'
+export type { Bounce, FailedRecipient } from './bounce.ts'
 export type { ReceivedAttachment, ReceivedMail } from './read.ts'
 export type { ReadingLimits } from './subprocess.ts'
 

@@ -8,6 +8,7 @@ import { UnreadableMail, withoutControls } from '../failures.ts'
 import { generatedMessageId, messageIdWithFiles } from '../message-ids.ts'
 import { limitMailBytes } from '../size-limits.ts'
 import { isAutomaticMail } from './automatic.ts'
+import { type Bounce, bounceOf } from './bounce.ts'
 import { hasFlowedLines, joinFlowedLines, withReadableType } from './content-type.ts'
 import { decodeHeaderText } from './text-decoder.ts'
 
@@ -42,6 +43,8 @@ export interface ReceivedMail {
   error: string | null
   /** Whether a program sent the e-mail: an autoresponder, a mailing list or a bounce. */
   isAutomatic: boolean
+  /** The permanent failures of a delivery that the e-mail reports, or null. */
+  bounce: Bounce | null
   /**
    * The stored headers (`keptHeaders`), which show the origin of the e-mail. Keys are header names
    * in lower case.
@@ -186,6 +189,15 @@ export function assembleMail(parts: MailParts): ReceivedMail {
     droppedAttachments: parts.droppedAttachments,
     error: parts.error ?? leftOut(parts),
     isAutomatic: isAutomaticMail(first, subject),
+    bounce: bounceOf(
+      {
+        inReplyTo: parseMessageIds(first('in-reply-to')),
+        references: parseMessageIds(first('references')),
+        text,
+        failedRecipients: first('x-failed-recipients'),
+      },
+      parts.attachments,
+    ),
     headers: Object.fromEntries(
       parts.headers
         .filter(({ key }) => keptHeaders.test(key))

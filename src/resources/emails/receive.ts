@@ -18,6 +18,7 @@ import type { ReceivedMail } from '../../mail/parse/parse.ts'
 import { addFile, releaseFiles } from '../files/attach.ts'
 import { persons } from '../persons/resource.ts'
 import { saveAttachments, saveReceivedAttachments } from './attachments.ts'
+import { queueBounce } from './bounces.ts'
 import { changeEmail, moveThreadToInbox } from './change-email.ts'
 import { foldersOf, foldersOfSentDraft, storeFolders } from './folders.ts'
 import { findParent, findThreadNaming } from './parents.ts'
@@ -173,6 +174,7 @@ const storeEmail = (ctx: Context, mail: ReceivedMail, files: Files, folder: Emai
         await storeFolders(ctx, id, { folders: [place], kept: [] })
         await saveReceivedAttachments(ctx, id, files.attachments)
         if (files.raw) await saveRaw(ctx, id, files.raw)
+        await queueBounce(ctx, mail.bounce)
         return { id, entity: { ...(await emails.get(ctx, id)) } }
       },
     )

@@ -3,6 +3,7 @@
 import { defineJob } from '../../jobs/queue.ts'
 import type { Schedule } from '../../jobs/schedules.ts'
 import { today } from '../../kernel/values/format.ts'
+import { bounceJob } from './bounces.ts'
 import { dailyAt } from './preview.ts'
 import { queueMails } from './queue.ts'
 import { processDay } from './run.ts'
@@ -21,6 +22,6 @@ export const processCampaigns = defineJob<{ due: string }>({
   },
 })
 
-export const jobs = [processCampaigns, queueMails, sendMails, sendTest]
+export const jobs = [processCampaigns, queueMails, sendMails, sendTest, bounceJob]
 
 export const schedules: readonly Schedule[] = [{ name: 'campaign:process', at: dailyAt, job: processCampaigns }]

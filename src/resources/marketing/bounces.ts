@@ -1,0 +1,84 @@
+// Records bounces of sent e-mails and of campaigns. A bounce counts only when it names a Message-ID
+// of this installation and one of the recipients of that e-mail, so a forged bounce suppresses no
+// other address.
+import { defineJob } from '../../jobs/queue.ts'
+import { type Context, now, systemContext } from '../../kernel/context.ts'
+import { fold } from '../../kernel/values/format.ts'
+import { transaction } from '../../kernel/write/write.ts'
+import type { Bounce, FailedRecipient } from '../../mail/parse/parse.ts'
+import { bounceKind } from '../emails/bounces.ts'
+import { changeEmail } from '../emails/change-email.ts'
+import { hiddenRecipients, withoutHidden } from '../emails/refused-recipients.ts'
+import { suppress } from './suppressions.ts'
+
+const maxErrorLength = 2000
+
+export const bounceJob = defineJob<Bounce>({
+  ...bounceKind,
+  run: ({ services }, { messageIds, recipients }) =>
+    transaction(systemContext(services, 'inbound_mail'), async (ctx) => {
+      const bounced = [
+        ...(await recordAtEmail(ctx, messageIds, recipients)),
+        ...(await recordInLedger(ctx, messageIds, recipients)),
+      ]
+      for (const { address } of bounced) await suppress(ctx, { address, reason: 'bounced' })
+    }),
+})
+
+/** Stores the reason at the sent e-mail. Returns the recipients that the e-mail has. */
+async function recordAtEmail(
+  ctx: Context,
+  messageIds: readonly string[],
+  recipients: readonly FailedRecipient[],
+): Promise<FailedRecipient[]> {
+  const mail = await ctx.db
+    .selectFrom('emails')
+    .select(['id', 'reply_to', 'cc', 'bcc', 'error'])
+    .where('message_id', 'in', messageIds)
+    .where('source', '=', 'web')
+    .where('status', '=', 'sent')
+    .executeTakeFirst()
+  if (!mail) return []
+  const [to, cc, bcc] = [mail.reply_to, mail.cc, mail.bcc].map((list) => JSON.parse(list) as string[])
+  const sent = { to: to ?? [], cc: cc ?? [], bcc: bcc ?? [] }
+  const known = new Set([...sent.to, ...sent.cc, ...sent.bcc].map(fold))
+  const own = recipients.filter(({ address }) => known.has(fold(address)))
+  const hidden = hiddenRecipients(sent)
+  const told = own.map(({ address, reason }) => withoutHidden(`Bounced for ${address}: ${reason}`, hidden))
+  const error = [...new Set([...(mail.error === null ? [] : [mail.error]), ...told])]
+    .join('; ')
+    .slice(0, maxErrorLength)
+  if (own.length > 0 && error !== mail.error)
+    await changeEmail(
+      ctx,
+      mail.id,
+      { error },
+      () => undefined,
+      async ({ db }) => {
+        await db.updateTable('emails').set({ error }).where('id', '=', mail.id).execute()
+      },
+    )
+  return own
+}
+
+/** Marks the entry of a campaign as failed. Returns the recipient. */
+async function recordInLedger(
+  ctx: Context,
+  messageIds: readonly string[],
+  recipients: readonly FailedRecipient[],
+): Promise<FailedRecipient[]> {
+  const entry = await ctx.db
+    .selectFrom('campaign_sends')
+    .select(['id', 'address'])
+    .where('message_id', 'in', messageIds)
+    .where('state', 'in', ['sent', 'uncertain'])
+    .executeTakeFirst()
+  const own = recipients.find(({ address }) => fold(address) === fold(entry?.address ?? ''))
+  if (!entry || !own) return []
+  await ctx.db
+    .updateTable('campaign_sends')
+    .set({ state: 'failed', error: `Bounced: ${own.reason}`, updated_at: now(ctx) })
+    .where('id', '=', entry.id)
+    .execute()
+  return [own]
+}

@@ -1,0 +1,136 @@
+// Bounces: a permanent failure is shown at the sent e-mail or in the ledger of its campaign, and
+// the address is suppressed. A forged bounce has no effect.
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { startServer, type TestServer } from '../support/app.ts'
+import { file, form } from '../support/form.ts'
+import { given } from '../support/given.ts'
+import { type SmtpServer, startSmtp } from '../support/smtp.ts'
+
+const campaigns = '/settings/marketing/campaigns'
+const secret = 'open: sesame'
+
+let smtp: SmtpServer
+let server: TestServer
+beforeAll(async () => {
+  smtp = await startSmtp()
+  server = await startServer({ config: { smtpUrl: smtp.url, campaignRate: 1000, inboundSecret: secret } })
+  await server.keep()
+})
+afterAll(async () => {
+  await server.close()
+  await smtp.close()
+})
+afterEach(async () => {
+  await server.rewind()
+  smtp.received.length = 0
+})
+
+const statusOf = (address: string, status: string): string =>
+  [
+    'Reporting-MTA: dns; mx.example',
+    '',
+    `Final-Recipient: rfc822; ${address}`,
+    'Action: failed',
+    `Status: ${status}`,
+    `Diagnostic-Code: smtp; 550 ${status} unknown`,
+    '',
+  ].join('\r\n')
+
+const bounce = (messageId: string, address: string, status: string): string =>
+  [
+    ...['From: MAILER-DAEMON@mx.example', 'To: crm@localhost', 'Subject: Undelivered Mail'],
+    `Message-ID: <${status}-${address}>`,
+    ...['Content-Type: multipart/report; report-type=delivery-status; boundary=r', ''],
+    ...['--r', 'Content-Type: text/plain', '', 'unknown user'],
+    ...['--r', 'Content-Type: message/delivery-status', '', statusOf(address, status)],
+    ...['--r', 'Content-Type: text/rfc822-headers', '', `Message-ID: <${messageId}>`, '', '--r--', ''],
+  ].join('\r\n')
+
+async function receive(fields: Record<string, string | File>): Promise<void> {
+  const { body, headers } = await form(fields)
+  const sent = await server.anonymous.post('//admin/mail/inbound-parse', body, {
+    headers: { ...headers, 'x-inbound-secret': secret },
+  })
+  expect(sent.status).toBe(200)
+  await server.work()
+}
+
+async function sentEmail(changes: Record<string, unknown> = {}) {
+  const letter = { subject: 'Offer', reply: '<p>Hi</p>', reply_to: ['gone@example.com', 'bo@example.com'], ...changes }
+  const { body } = await server.admin.post('/emails', letter)
+  await server.work()
+  return body.data as { id: number; message_id: string }
+}
+const shown = async (id: number) => (await server.admin.get(`/emails/${id}`)).body.data
+const suppressed = async (): Promise<[string, string][]> =>
+  (await server.admin.get('/settings/marketing/suppressions')).body.data.map(
+    ({ address, reason }: { address: string; reason: string }) => [address, reason],
+  )
+
+describe('a bounce of a sent e-mail', () => {
+  it('is shown with its reason, suppresses the address, and is an event', async () => {
+    const mail = await sentEmail()
+    server.events()
+    await receive({ email: bounce(mail.message_id, 'Gone@example.com', '5.1.1') })
+    expect(await shown(mail.id)).toMatchObject({
+      status: 'sent',
+      error: 'Bounced for Gone@example.com: 550 5.1.1 unknown',
+    })
+    expect(await suppressed()).toEqual([['gone@example.com', 'bounced']])
+    expect(server.events()).toEqual(
+      expect.arrayContaining(['email.update.after', 'marketing.suppression.create.after']),
+    )
+    await receive({ email: bounce(mail.message_id, 'bo@example.com', '5.2.1') })
+    expect((await shown(mail.id)).error).toBe(
+      'Bounced for Gone@example.com: 550 5.1.1 unknown; Bounced for bo@example.com: 550 5.2.1 unknown',
+    )
+    expect(await suppressed()).toHaveLength(2)
+  })
+
+  it('is read from the fields of a mail service too', async () => {
+    const mail = await sentEmail()
+    await receive({
+      from: 'MAILER-DAEMON@mx.example',
+      subject: 'Undelivered Mail',
+      headers: `In-Reply-To: <${mail.message_id}>`,
+      'attachment-info': JSON.stringify({ attachment1: { type: 'message/delivery-status' } }),
+      attachment1: file('status.txt', statusOf('gone@example.com', '5.1.1')),
+    })
+    expect((await shown(mail.id)).error).toBe('Bounced for gone@example.com: 550 5.1.1 unknown')
+  })
+
+  it('has no effect when it is temporary, or names another e-mail or recipient', async () => {
+    const mail = await sentEmail()
+    await receive({ email: bounce(mail.message_id, 'gone@example.com', '4.2.2') })
+    await receive({ email: bounce('other@localhost', 'gone@example.com', '5.1.1') })
+    await receive({ email: bounce(mail.message_id, 'victim@example.com', '5.1.1') })
+    expect([(await shown(mail.id)).error, await suppressed()]).toEqual([null, []])
+  })
+
+  it('never shows a hidden recipient', async () => {
+    const mail = await sentEmail({ reply_to: ['bo@example.com'], bcc: ['gone@example.com'] })
+    await receive({ email: bounce(mail.message_id, 'gone@example.com', '5.1.1') })
+    expect((await shown(mail.id)).error).toBe('Bounced for a hidden recipient: 550 5.1.1 unknown')
+    expect(await suppressed()).toEqual([['gone@example.com', 'bounced']])
+  })
+})
+
+describe('a bounce of a campaign', () => {
+  it('is shown in the ledger, and the next run leaves the address out', async () => {
+    await given(server.admin).person({ emails: [{ value: 'gone@example.com', label: 'work' }] })
+    const template = await server.admin.post('/settings/email-templates', {
+      name: 'A',
+      subject: 'A',
+      content: '<p>A</p>',
+    })
+    const sent = { name: 'Spring', subject: 'Hi', status: true, marketing_template_id: template.body.data.id }
+    const { id } = (await server.admin.post(campaigns, sent)).body.data
+    await server.admin.post(`${campaigns}/${id}/run`)
+    await server.work()
+    const messageId = /^Message-ID: *<([^>]+)>/im.exec(smtp.received[0]?.raw ?? '')?.[1] ?? ''
+    await receive({ email: bounce(messageId, 'gone@example.com', '5.1.1') })
+    const ledger = await server.admin.get(`${campaigns}/${id}/sends`)
+    expect(ledger.body.data).toMatchObject([{ state: 'failed', error: 'Bounced: 550 5.1.1 unknown' }])
+    expect(await suppressed()).toEqual([['gone@example.com', 'bounced']])
+  })
+})
