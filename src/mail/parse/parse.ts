@@ -4,9 +4,9 @@
 
 import { MailReaderBusy, UnreadableMail } from '../failures.ts'
 import type { MailSource } from './fields.ts'
+import { isPlainUtf8 } from './plain-utf8.ts'
 import type { ReceivedMail } from './read.ts'
 import { type ReadingLimits, readInSubprocess } from './subprocess.ts'
-import { isPlainUtf8 } from './text-decoder.ts'
 
 export { MailReaderBusy, UnreadableMail } from '../failures.ts'
 export type { Bounce, FailedRecipient } from './bounce.ts'
