@@ -54,8 +54,8 @@ export const parseMailboxes = (header: string | null | undefined): Mailbox[] =>
   header ? toMailboxes(addressParser(withQuotedNames(header.slice(0, 100_000)))) : []
 
 /**
- * Puts quotes around names with commas or semicolons. A part without an address belongs to the name
- * of the address that follows in angle brackets.
+ * Puts quotes around names with commas or semicolons. A part without an address is the beginning of
+ * the next name.
  */
 function withQuotedNames(header: string): string {
   if (/["(:\\]/.test(header) || !/[,;]/.test(header)) return header

@@ -164,6 +164,8 @@ export function assembleMail(parts: MailParts): ReceivedMail {
   const [text, html] = [body(parts.text), body(parts.html)]
   const from = parts.from ?? parseMailboxes(first('sender'))[0] ?? null
   const date = dateOf(first('date'))
+  const inReplyTo = parseMessageIds(first('in-reply-to'))
+  const references = parseMessageIds(all(/^references$/).join(' '))
   return storable({
     messageId:
       parseMessageIds(first('message-id'))[0] ??
@@ -171,8 +173,8 @@ export function assembleMail(parts: MailParts): ReceivedMail {
         generatedMessageId([from?.address ?? null, first('date'), subject, text ?? html]),
         parts.attachments,
       ),
-    inReplyTo: parseMessageIds(first('in-reply-to')),
-    references: parseMessageIds(all(/^references$/).join(' ')),
+    inReplyTo,
+    references,
     from,
     authors: authorsOf(from, first('from')),
     sender: parseMailboxes(first('sender')).map(({ address }) => address),
@@ -191,8 +193,8 @@ export function assembleMail(parts: MailParts): ReceivedMail {
     isAutomatic: isAutomaticMail(first, subject),
     bounce: bounceOf(
       {
-        inReplyTo: parseMessageIds(first('in-reply-to')),
-        references: parseMessageIds(first('references')),
+        inReplyTo,
+        references,
         text,
         failedRecipients: first('x-failed-recipients'),
       },

@@ -2,7 +2,7 @@
 // replies to, is linked to the person of its sender, and has a sanitized body. mail/parse/parse.ts
 // has already limited its size.
 import { Readable } from 'node:stream'
-import type { Insertable } from 'kysely'
+import type { Insertable, Selectable } from 'kysely'
 import type { DB } from '../../../db/tables.gen.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
@@ -102,23 +102,25 @@ async function withOwnId(ctx: Context, mail: ReceivedMail, folder: EmailFolder):
     .where('message_id', '=', mail.messageId)
     .executeTakeFirst()
   if (stored?.source !== 'email' || stored.status !== 'received') return mail
-  if (isSameMail(stored, columnsOf(mail, { isOwn: false, hasOriginal: true }))) return mail
+  if (isCopy(mail, stored)) return mail
   const { folders, kept } = await foldersOf(ctx, stored.id)
   if ([...folders, ...kept].some((each) => each === 'draft' || each === 'sent')) return mail
   const facts = [mail.messageId, mail.from?.address ?? null, mail.date?.toISOString() ?? null, mail.subject, mail.text]
   return { ...mail, messageId: generatedMessageId([...facts, mail.html]) }
 }
 
-type Compared = Pick<Insertable<DB['emails']>, 'from' | 'sent_at' | 'subject' | 'text'>
+type Stored = Pick<Selectable<DB['emails']>, 'from' | 'sent_at' | 'subject' | 'text'>
 
 /**
- * Returns whether two e-mails with one Message-ID are copies: sender and date are equal, and
- * subject or text. A mailing list changes one of both.
+ * Returns whether an e-mail is a copy of the stored one with its Message-ID: sender and date are
+ * equal, and subject or text. A mailing list changes one of both. The text is compared last,
+ * because it may have to be made from the HTML.
  */
-const isSameMail = (one: Compared, other: Compared): boolean =>
-  fold(String(one.from)) === fold(String(other.from)) &&
-  (one.sent_at ?? null) === (other.sent_at ?? null) &&
-  (words(one.subject) === words(other.subject) || words(one.text) === words(other.text))
+const isCopy = (mail: ReceivedMail, stored: Stored): boolean =>
+  fold(JSON.stringify(mail.authors)) === fold(stored.from) &&
+  (mail.date === null ? null : stamp(mail.date)) === stored.sent_at &&
+  (words(mail.subject) === words(stored.subject) ||
+    words(columnsOf(mail, { isOwn: false, hasOriginal: true }).text) === words(stored.text))
 
 const words = (text: string | null | undefined): string => fold((text ?? '').replaceAll(/\s+/g, ' ').trim())
 

@@ -1,10 +1,10 @@
-// Records bounces of sent e-mails and of campaigns. A bounce counts only when it names a Message-ID
-// of this installation and one of the recipients of that e-mail, so a forged bounce suppresses no
-// other address.
+// Records bounces of sent e-mails and of campaigns. A bounce must name the Message-ID of an e-mail
+// of this installation and a recipient of that e-mail. A forged bounce therefore has no effect.
 import { defineJob } from '../../jobs/queue.ts'
 import { type Context, now, systemContext } from '../../kernel/context.ts'
 import { fold } from '../../kernel/values/format.ts'
 import { transaction } from '../../kernel/write/write.ts'
+import { cutText } from '../../mail/cut-text.ts'
 import type { Bounce, FailedRecipient } from '../../mail/parse/parse.ts'
 import { bounceKind } from '../emails/bounces.ts'
 import { changeEmail } from '../emails/change-email.ts'
@@ -15,22 +15,15 @@ const maxErrorLength = 2000
 
 export const bounceJob = defineJob<Bounce>({
   ...bounceKind,
-  run: ({ services }, { messageIds, recipients }) =>
+  run: ({ services }, bounce) =>
     transaction(systemContext(services, 'inbound_mail'), async (ctx) => {
-      const bounced = [
-        ...(await recordAtEmail(ctx, messageIds, recipients)),
-        ...(await recordInLedger(ctx, messageIds, recipients)),
-      ]
+      const bounced = [...(await recordAtEmail(ctx, bounce)), ...(await recordInLedger(ctx, bounce))]
       for (const { address } of bounced) await suppress(ctx, { address, reason: 'bounced' })
     }),
 })
 
 /** Stores the reason at the sent e-mail. Returns the recipients that the e-mail has. */
-async function recordAtEmail(
-  ctx: Context,
-  messageIds: readonly string[],
-  recipients: readonly FailedRecipient[],
-): Promise<FailedRecipient[]> {
+async function recordAtEmail(ctx: Context, { messageIds, recipients }: Bounce): Promise<FailedRecipient[]> {
   const mail = await ctx.db
     .selectFrom('emails')
     .select(['id', 'reply_to', 'cc', 'bcc', 'error'])
@@ -45,9 +38,8 @@ async function recordAtEmail(
   const own = recipients.filter(({ address }) => known.has(fold(address)))
   const hidden = hiddenRecipients(sent)
   const told = own.map(({ address, reason }) => withoutHidden(`Bounced for ${address}: ${reason}`, hidden))
-  const error = [...new Set([...(mail.error === null ? [] : [mail.error]), ...told])]
-    .join('; ')
-    .slice(0, maxErrorLength)
+  const errors = new Set([...(mail.error === null ? [] : [mail.error]), ...told])
+  const error = cutText([...errors].join('; '), maxErrorLength)
   if (own.length > 0 && error !== mail.error)
     await changeEmail(
       ctx,
@@ -62,11 +54,7 @@ async function recordAtEmail(
 }
 
 /** Marks the entry of a campaign as failed. Returns the recipient. */
-async function recordInLedger(
-  ctx: Context,
-  messageIds: readonly string[],
-  recipients: readonly FailedRecipient[],
-): Promise<FailedRecipient[]> {
+async function recordInLedger(ctx: Context, { messageIds, recipients }: Bounce): Promise<FailedRecipient[]> {
   const entry = await ctx.db
     .selectFrom('campaign_sends')
     .select(['id', 'address'])
