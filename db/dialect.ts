@@ -84,10 +84,15 @@ export interface Dialect {
    * same result as `caseFold` in TypeScript.
    */
   fold(text: Expression<string | null> | string): RawBuilder<string>
+  /** Returns the SQL that gives the same result as `searchFold`. */
+  searchFold(text: Expression<string | null> | string): RawBuilder<string>
+  /** Returns the SQL that gives the same result as `textKey`. */
+  textKey(text: Expression<string | null> | string): RawBuilder<string>
   /**
    * Returns the condition that an entry of a JSON list `[{value, label}]` matches the needle. The
-   * list is the column, or the value at `path` in the column. `equals` and `contains` compare
-   * case-folded values. `phone` compares digits. `first` is `contains` for the first entry only.
+   * list is the column, or the value at `path` in the column. `equals` compares case-folded values,
+   * and `contains` compares what `searchFold` gives. `phone` compares digits. `first` is `contains`
+   * for the first entry only.
    */
   jsonPointMatches(
     column: string,
@@ -233,8 +238,9 @@ export interface FullText {
   hits(table: string, question: FullTextQuestion): RawBuilder<FullTextHit> | null
   /**
    * Returns a subquery of the `entity_id`s of records whose texts may contain every piece. Pieces
-   * are case-folded and may occur inside words. The subquery finds every match and may also return
-   * records that do not match. Returns null when every piece is shorter than three characters.
+   * are folded by `searchFold` and may occur inside words. The subquery finds every match and may
+   * also return records that do not match. Returns null when every piece is shorter than three
+   * characters.
    */
   candidates(table: string, type: string, pieces: readonly string[]): RawBuilder<number> | null
   /**
@@ -282,8 +288,11 @@ export interface IndexRebuild {
 }
 
 export interface FullTextQuestion {
-  /** Word prefixes. A hit has a word for each prefix. Case and diacritics are ignored. */
-  words: readonly string[]
+  /**
+   * Alternatives. A hit has all phrases of one of them. A phrase is a list of words from
+   * `searchPhrase`, which a text has in a row, and its last word may be the beginning of a word.
+   */
+  phrases: readonly (readonly string[])[]
   types: readonly string[]
   /** A subquery of the ids that can be hits. Without this subquery, every id can be a hit. */
   among?: Expression<unknown>

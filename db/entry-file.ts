@@ -3,7 +3,7 @@
 // import db, but db may not import src.
 import { type ChildProcess, type ChildProcessByStdio, spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, renameSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import type { Readable, Writable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
@@ -18,10 +18,7 @@ const isSource = import.meta.url.endsWith('.ts')
 export const entryAt = (base: string, name: `${string}.entry`): URL =>
   new URL(`${name}.${isSource ? 'ts' : 'js'}`, base)
 
-/**
- * Starts a thread, which reads `input` as `workerData`. Its entry file may import values only from
- * packages, because in the sources it is compiled alone.
- */
+/** Starts a thread, which reads `input` as `workerData`. */
 export const startThread = <Input>(entry: URL, input: Input): Worker =>
   new Worker(isSource ? compileEntry(entry) : entry, { workerData: input, env: {}, execArgv: [] })
 
@@ -46,21 +43,37 @@ const commandLine = (entry: URL, maxHeapMiB: number): string[] => [
 ]
 
 /**
- * Compiles an entry file of the sources for a thread. In threads, Node 20 ignores `--import tsx`,
- * and registering tsx takes much longer than starting the thread. The file name contains a hash of
- * the source, so a changed source is compiled again.
+ * Compiles an entry file of the sources for a thread, with the files that it imports. In threads,
+ * Node 20 ignores `--import tsx`, and registering tsx takes much longer than starting the thread.
+ * The file name contains a hash of the sources, so a changed source is compiled again.
  */
 function compileEntry(entry: URL): URL {
-  const text = readFileSync(entry, 'utf8')
-  const name = createHash('sha256').update(text).digest('hex').slice(0, 16)
+  const texts = [...sourcesOf(entry).values()].join('\n')
+  const name = createHash('sha256').update(texts).digest('hex').slice(0, 16)
   const folder = new URL('../node_modules/.cache/accord-threads/', import.meta.url)
   const compiled = new URL(`${name}.mjs`, folder)
   if (existsSync(compiled)) return compiled
-  const { transformSync } = createRequire(import.meta.url)('esbuild') as typeof import('esbuild')
+  const { buildSync } = createRequire(import.meta.url)('esbuild') as typeof import('esbuild')
   mkdirSync(folder, { recursive: true })
   // Another process may compile the same file now. The rename keeps it from reading half a file.
   const unfinished = new URL(`${name}-${process.pid}-${threadId}`, folder)
-  writeFileSync(unfinished, transformSync(text, { loader: 'ts', format: 'esm', sourcefile: entry.href }).code)
+  buildSync({
+    entryPoints: [fileURLToPath(entry)],
+    outfile: fileURLToPath(unfinished),
+    bundle: true,
+    packages: 'external',
+    platform: 'node',
+    format: 'esm',
+  })
   renameSync(unfinished, compiled)
   return compiled
+}
+
+/** Returns the texts of a source file and of all source files that it imports. */
+function sourcesOf(file: URL, found = new Map<string, string>()): Map<string, string> {
+  if (found.has(file.href)) return found
+  const text = readFileSync(file, 'utf8')
+  found.set(file.href, text)
+  for (const [, path = ''] of text.matchAll(/ from '(\.[^']*\.ts)'/g)) sourcesOf(new URL(path, file), found)
+  return found
 }

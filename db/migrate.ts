@@ -83,6 +83,7 @@ export const migrations: readonly Migration[] = [
   step('0058_sign_in_devices', () => import('./migrations/0058_sign_in_devices.ts')),
   step('0062_import_rules', () => import('./migrations/0062_import_rules.ts')),
   step('0063_reply_addresses', () => import('./migrations/0063_reply_addresses.ts')),
+  step('0064_search_folding', () => import('./migrations/0064_search_folding.ts')),
 ]
 
 /**

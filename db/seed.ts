@@ -4,6 +4,7 @@
 
 import type { Kysely } from 'kysely'
 import { caseFold } from './schema/case-folding.ts'
+import { textKey } from './schema/search-folding.ts'
 import type { Db, Store } from './store.ts'
 
 export interface Seeds {
@@ -266,5 +267,5 @@ function activityTable(): string {
 }
 
 function named(name: string): { name: string; name_key: string } {
-  return { name, name_key: caseFold(name) }
+  return { name, name_key: textKey(name) }
 }

@@ -76,6 +76,8 @@ const onPostgres =
             'quotes',
             'reports',
             'roles',
+            'search.forms',
+            'search.languages',
             'sources',
             'tags',
             'types',

@@ -3,6 +3,7 @@
 import { type Expression, type Kysely, type RawBuilder, type SqlBool, sql } from 'kysely'
 import type { Dialect } from '../dialect.ts'
 import { caseFold } from '../schema/case-folding.ts'
+import { searchFold } from '../schema/search-folding.ts'
 import { enterCommitOrder } from './commit-order.ts'
 import { postgresCopies } from './copies.ts'
 import { isForeignKeyViolation, isUniqueViolation, postgresStorageFault } from './errors.ts'
@@ -84,12 +85,14 @@ export const postgresDialect: Dialect = {
   fold(text: Expression<string | null> | string): RawBuilder<string> {
     return sql<string>`accord_fold(${typeof text === 'string' ? sql.ref(text) : text})`
   },
+  searchFold: (text) => sql<string>`accord_search_fold(${typeof text === 'string' ? sql.ref(text) : text})`,
+  textKey: (text) => sql<string>`accord_text_key(${typeof text === 'string' ? sql.ref(text) : text})`,
   jsonPointMatches(column, mode, needle, path): RawBuilder<SqlBool> {
     const points = path === undefined ? sql.ref(column) : jsonAt(column, path)
     const raw = sql`(point.value ->> 'value')`
     const value = mode === 'phone' ? sql`accord_digits(${raw})` : sql`accord_fold(${raw})`
     const wanted = sql`cast(${caseFold(needle)} as text)`
-    const contains = sql`strpos(${value}, ${wanted}) > 0`
+    const contains = sql`strpos(accord_search_fold(${raw}), cast(${searchFold(needle)} as text)) > 0`
     const matches = {
       equals: sql`${value} = ${wanted}`,
       phone: sql`${value} = ${wanted}`,

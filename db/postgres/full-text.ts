@@ -1,26 +1,20 @@
 // Full-text search with tsvector and pg_trgm. A generated column contains the words of a row, and a
 // trigram index finds text inside words. PostgreSQL updates both with each write.
 
-import { type RawBuilder, sql } from 'kysely'
+import { sql } from 'kysely'
 import { type FullText, type FullTextHit, type IndexRebuild, truncationMark } from '../dialect.ts'
+import { foldingFunctions } from './search-folding.ts'
 
 /**
- * The functions that the indexes and queries use. They split text into words like SQLite's
- * tokenizer (sqlite/full-text-tables.ts): letters and digits of any script, without case and
- * diacritics. PostgreSQL parses a body with `return` at creation, so a call does not depend on the
- * search path, which is empty during a restore.
+ * The functions that the indexes and queries use. PostgreSQL parses a body with `return` at
+ * creation, so a call does not depend on the search path, which is empty during a restore.
  */
 export const functionStatements = [
   `create or replace function accord_fold(content text) returns text language sql immutable strict parallel safe
     return lower(normalize(content, nfc) collate "und-x-icu") collate "C"`,
+  ...foldingFunctions,
   `create or replace function accord_digits(content text) returns text language sql immutable strict parallel safe
-    return regexp_replace(content, '[^0-9]', '', 'g')`,
-  `create or replace function accord_words(content text) returns text language sql immutable strict parallel safe
-    return btrim(regexp_replace(
-      normalize(
-        regexp_replace(normalize(lower(content collate "und-x-icu"), nfd), '[\\u0300-\\u036f]', '', 'g'), nfc
-      ) collate "und-x-icu",
-      '[^[:alnum:]]+', ' ', 'g'))`,
+    return regexp_replace(accord_search_fold(content), '[^0-9]', '', 'g')`,
   `create or replace function accord_document(title text, body text) returns tsvector
     language sql immutable strict parallel safe
     return setweight(to_tsvector('pg_catalog.simple'::regconfig, accord_words(title)), 'A')
@@ -32,17 +26,12 @@ const weights = sql.raw(`'{0.1, 0.1, 0.1, 1.0}'`)
 
 const wordsIndexOf = (table: string): string => `${table}_document_index`
 const trigramIndexOf = (table: string): string => `${table}_trigram_index`
-const textOf = (row: string): string => `accord_fold(${row}title || chr(10) || ${row}body)`
+const textOf = (row: string): string => `accord_search_fold(${row}title || chr(10) || ${row}body)`
 
-const isWord = (text: string): boolean => /[\p{L}\p{N}\p{Co}]/u.test(text)
 const likePattern = (part: string): string => `%${part.replaceAll(/[\\%_]/g, '\\$&')}%`
 
-/**
- * Returns the tsquery for a word prefix. A word with punctuation, such as an e-mail address,
- * becomes a phrase whose last part is a prefix.
- */
-const beginning = (word: string): RawBuilder<unknown> =>
-  sql`to_tsquery('pg_catalog.simple'::regconfig, replace(accord_words(${word}), ' ', ' <-> ') || ':*')`
+/** Returns the tsquery text for words in a row, the last of which is a prefix. */
+const beginning = (phrase: string): string => `${phrase.replaceAll(' ', ' <-> ')}:*`
 
 /** PostgreSQL always keeps its indexes current, so a rebuild does nothing. */
 const noRebuild: IndexRebuild = {
@@ -75,10 +64,11 @@ export const postgresFullText: FullText = {
 
   rebuild: noRebuild,
 
-  hits(table, { words: asked, types, among, limit }) {
-    const words = asked.filter(isWord)
-    if (words.length === 0 || types.length === 0) return null
-    const query = sql.join(words.map(beginning), sql` && `)
+  hits(table, { phrases, types, among, limit }) {
+    const either = phrases.filter((all) => all.length > 0)
+    if (either.length === 0 || types.length === 0) return null
+    const text = either.map((all) => `(${all.map(beginning).join(' & ')})`).join(' | ')
+    const query = sql`to_tsquery('pg_catalog.simple'::regconfig, ${text})`
     const narrowed = among ? sql`and item.id in ${among}` : sql``
     return sql<FullTextHit>`select item.id, ts_rank(${weights}, item.document, asked.query)::float8 as score
       from ${sql.table(table)} as item cross join (select ${query} as query) as asked

@@ -1,12 +1,7 @@
-// Folds texts for comparison: Unicode NFC, then lower case. Writes store the folded text in
-// `<column>_key`. In SQLite, the SQL function `fold` calls `caseFold`, so SQL and TypeScript agree.
+// Folds texts that must be the same except for case: Unicode NFC, then lower case. Uniqueness,
+// addresses and exact filters use it. In SQLite, the SQL function `fold` calls `caseFold`, so SQL
+// and TypeScript agree. What users search is folded further (search-folding.ts).
 
 export function caseFold(text: string): string {
   return text.normalize('NFC').toLowerCase()
 }
-
-/**
- * Returns the digits of a phone number, for comparison. In SQLite, the SQL function `digits` calls
- * this function.
- */
-export const digitsOf = (text: string): string => text.replace(/\D/g, '')

@@ -43,8 +43,8 @@ export const date = (): Column => ({ kind: 'date' })
 /** A UTC timestamp as text: `YYYY-MM-DDTHH:mm:ss.sssZ`. */
 export const timestamp = (): Column => ({ kind: 'timestamp' })
 /**
- * A column with the case-folded form of a text column, such as `name_key` for `name`. Used for
- * sorting, matching and uniqueness (case-folding.ts).
+ * A column with `textKey` of a text column, such as `name_key` for `name`, or with `caseFold` of an
+ * address. Used for sorting, matching and uniqueness (search-folding.ts, case-folding.ts).
  */
 export const key = (): Column => ({ kind: 'text' })
 

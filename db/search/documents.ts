@@ -5,7 +5,7 @@ import { type Compilable, type Expression, type SqlBool, sql } from 'kysely'
 import { padToBucket, runCompiled } from '../compiled-queries.ts'
 import { truncationMark } from '../dialect.ts'
 import { isIn } from '../long-lists.ts'
-import { digitsOf } from '../schema/case-folding.ts'
+import { phoneDocument } from '../schema/phone-numbers.ts'
 import type { Db } from '../store.ts'
 
 /**
@@ -69,11 +69,8 @@ export function valuesIn(json: string | null): string[] {
   })
 }
 
-/**
- * Returns each phone number twice: as written and as digits only. A search then finds either form.
- */
-export const phoneNumbersIn = (json: string | null): string[] =>
-  valuesIn(json).flatMap((number) => [number, digitsOf(number)])
+/** Returns the forms of each phone number that a search finds. */
+export const phoneNumbersIn = (json: string | null): string[] => valuesIn(json).flatMap(phoneDocument)
 
 /** The part of a Kysely query that `readRange` needs, for any selected columns. */
 interface Narrowable<Row> extends Compilable<Row> {

@@ -7,12 +7,14 @@ import type Database from 'better-sqlite3'
 import { type Expression, type RawBuilder, type SqlBool, sql } from 'kysely'
 import { jsonArrayFrom } from 'kysely/helpers/sqlite'
 import type { Dialect } from '../dialect.ts'
-import { caseFold, digitsOf } from '../schema/case-folding.ts'
+import { caseFold } from '../schema/case-folding.ts'
+import { searchFold } from '../schema/search-folding.ts'
 import { sqliteCopies } from './backup-copies.ts'
 import { prepareConnection, prepareReader } from './connection.ts'
 import { Sqlite } from './driver.ts'
 import { isSqliteForeignKeyViolation, isSqliteUniqueViolation, sqliteStorageFault } from './errors.ts'
 import { sqliteFullText } from './full-text.ts'
+import { withFunctions } from './functions.ts'
 import { updatePlannerStatistics } from './maintenance/planner-statistics.ts'
 import { bindable } from './prepared-statements.ts'
 import { sqliteRelations } from './relations.ts'
@@ -104,12 +106,6 @@ export function sqliteImage(database: Database.Database): Buffer {
   return image
 }
 
-function withFunctions(database: Database.Database): Database.Database {
-  for (const [name, work] of Object.entries({ fold: caseFold, digits: digitsOf }))
-    database.function(name, { deterministic: true }, (text: unknown) => (typeof text === 'string' ? work(text) : text))
-  return database
-}
-
 function plainPath(path: string): string {
   if (!/^\w+(\.\w+)*$/.test(path)) throw new Error(`"${path}" is not a dotted path of plain keys.`)
   return path
@@ -144,12 +140,14 @@ export const sqliteDialect: Dialect = {
   fold(text: Expression<string | null> | string): RawBuilder<string> {
     return sql<string>`fold(${typeof text === 'string' ? sql.ref(text) : text})`
   },
+  searchFold: (text) => sql<string>`search_fold(${typeof text === 'string' ? sql.ref(text) : text})`,
+  textKey: (text) => sql<string>`text_key(${typeof text === 'string' ? sql.ref(text) : text})`,
   jsonPointMatches(column, mode, needle, path): RawBuilder<SqlBool> {
     const points = path === undefined ? sql.ref(column) : jsonAt(column, path)
     const raw = sql`point.value ->> '$.value'`
     const value = mode === 'phone' ? sql`digits(${raw})` : sql`fold(${raw})`
     const wanted = caseFold(needle)
-    const contains = sql`instr(${value}, ${wanted}) > 0`
+    const contains = sql`instr(search_fold(${raw}), ${searchFold(needle)}) > 0`
     const matches = {
       equals: sql`${value} = ${wanted}`,
       phone: sql`${value} = ${wanted}`,

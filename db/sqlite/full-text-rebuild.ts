@@ -17,6 +17,7 @@ import {
   triggersOf,
   watchedBy,
   wordIndexOf,
+  wordsOf,
 } from './full-text-tables.ts'
 import { createMaintenanceThread } from './maintenance/maintenance-thread.ts'
 import { mainFileOf } from './snapshot-thread.ts'
@@ -88,7 +89,7 @@ export const sqliteIndexRebuild: IndexRebuild = {
     const isNext = sql`id > (select last_id from ${progress}) and id <= (select until_id from ${progress})`
     const rows = sql`from ${sql.table(table)} where ${isNext} order by id`
     const [into, values] =
-      index === wordIndexOf(table) ? [String(indexedColumns), String(indexedColumns)] : ['text', foldedTextOf('')]
+      index === wordIndexOf(table) ? [String(indexedColumns), wordsOf('')] : ['text', foldedTextOf('')]
     await sql`
       insert into ${sql.table(nextOf(index))} (rowid, ${sql.raw(into)})
       select id, ${sql.raw(values)} ${rows} limit ${count}

@@ -1,6 +1,6 @@
-// Builds the SQL of the full-text indexes (FTS5): a word index, which ignores case and diacritics,
-// and a trigram index. The indexes do not store the texts. Triggers update the indexes when the
-// table changes.
+// Builds the SQL of the full-text indexes (FTS5): a word index and a trigram index, both over
+// folded texts (schema/search-folding.ts). The indexes do not store the texts. Triggers update the
+// indexes when the table changes.
 
 export const indexedColumns = ['entity_type', 'title', 'body'] as const
 
@@ -10,6 +10,8 @@ export const wordIndexOf = (table: string): string => `${table}_words`
  * would need a migration.
  */
 export const trigramIndexOf = (table: string): string => `${table}_pieces`
+/** Returns the name of the view that gives the words of each row to the word index. */
+export const wordTextsOf = (table: string): string => `${table}_word_texts`
 export const indexesOf = (table: string): string[] => [wordIndexOf(table), trigramIndexOf(table)]
 
 /** The minimum number of segments of one level that a merge combines. */
@@ -41,7 +43,7 @@ export const mergesOf = (table: string): string[] => indexesOf(table).map(mergeO
  */
 export const creationOf = (table: string, index: string, name: string): string =>
   index === wordIndexOf(table)
-    ? `create virtual table ${name} using fts5(${indexedColumns}, content='${table}', content_rowid='id', tokenize='unicode61 remove_diacritics 2', prefix='2 3')`
+    ? `create virtual table ${name} using fts5(${indexedColumns}, content='${wordTextsOf(table)}', content_rowid='id', tokenize='unicode61 remove_diacritics 0', prefix='2 3')`
     : `create virtual table ${name} using fts5(text, content='', contentless_delete=1, detail=none, tokenize='trigram case_sensitive 1')`
 
 /**
@@ -55,12 +57,19 @@ export const settingsOf = (name: string): string[] => [
 ]
 
 /**
- * Returns the SQL for the case-folded text of a row. Every connection that writes has the SQL
- * function `fold` (dialect.ts).
+ * Returns the SQL for the folded text of a row. Every connection has the SQL functions
+ * (dialect.ts).
  */
-export const foldedTextOf = (row: string): string => `fold(${row}title || char(10) || ${row}body)`
+export const foldedTextOf = (row: string): string => `search_fold(${row}title || char(10) || ${row}body)`
 
-const valuesOf = (row: string): string => indexedColumns.map((column) => `${row}.${column}`).join(', ')
+/** Returns the SQL for what the word index gets of a row. */
+export const wordsOf = (row: string): string => `${row}entity_type, search_words(${row}title), search_words(${row}body)`
+
+const wordTexts = (table: string, kind: string): string =>
+  `create ${kind} ${wordTextsOf(table)} (id, ${indexedColumns}) as select id, ${wordsOf('')} from ${table}`
+
+/** Returns the statement that creates the view of `wordTextsOf`. */
+export const wordTextsView = (table: string): string => wordTexts(table, 'view if not exists')
 
 /**
  * Returns the statements for the triggers of the index `name`: one adds the new row, and the other
@@ -69,8 +78,8 @@ const valuesOf = (row: string): string => indexedColumns.map((column) => `${row}
 export function rowChangesOf(table: string, index: string, name: string): { add: string; remove: string } {
   if (index === wordIndexOf(table))
     return {
-      add: `insert into ${name} (rowid, ${indexedColumns}) values (new.id, ${valuesOf('new')});`,
-      remove: `insert into ${name} (${name}, rowid, ${indexedColumns}) values ('delete', old.id, ${valuesOf('old')});`,
+      add: `insert into ${name} (rowid, ${indexedColumns}) values (new.id, ${wordsOf('new.')});`,
+      remove: `insert into ${name} (${name}, rowid, ${indexedColumns}) values ('delete', old.id, ${wordsOf('old.')});`,
     }
   return {
     add: `insert into ${name} (rowid, text) values (new.id, ${foldedTextOf('new.')});`,
@@ -106,7 +115,7 @@ export function integrityCheckOfCopy(table: string): string[] {
   const words = wordIndexOf(table)
   const stored = ['config', 'data', 'idx', 'docsize'].map((each) => `${words}_${each}`)
   return [
-    `create temporary view ${table} as select * from main.${table}`,
+    wordTexts(table, 'temporary view'),
     creationOf(table, words, `temp.${words}`),
     ...stored.flatMap((name) => [`delete from temp.${name}`, `insert into temp.${name} select * from main.${name}`]),
     integrityCheckOf(table),

@@ -15,17 +15,16 @@ import {
   triggersOf,
   trigramIndexOf,
   wordIndexOf,
+  wordTextsOf,
+  wordTextsView,
 } from './full-text-tables.ts'
 import { mainFileOf } from './snapshot-thread.ts'
 
 /** The weights of entity_type, title and body in the score. The entity type is only a filter. */
 const weights = sql.raw('0.0, 10.0, 1.0')
 
-/**
- * Returns an FTS5 query for words that begin with `word`. A word with punctuation, such as an
- * e-mail address, becomes a phrase.
- */
-const beginning = (word: string): string => `${quoted(word)}*`
+/** Returns an FTS5 query for words in a row, the last of which is a prefix. */
+const beginning = (phrase: string): string => `${quoted(phrase)}*`
 
 const quoted = (text: string): string => `"${text.replaceAll('"', '""')}"`
 
@@ -35,11 +34,10 @@ const trigrams = (text: string): string[] => {
   return [...new Set(letters.slice(2).map((letter, at) => `${letters[at]}${letters[at + 1]}${letter}`))]
 }
 
-const isWord = (text: string): boolean => /[\p{L}\p{N}\p{Co}]/u.test(text)
-
 export const sqliteFullText: FullText = {
   async create(db, table) {
     const statements = [
+      wordTextsView(table),
       ...indexesOf(table).flatMap((index) => [creationOf(table, index, index), ...settingsOf(index)]),
       ...indexesOf(table).flatMap((index) => triggersOf(table, index)),
       `insert into ${wordIndexOf(table)} (${wordIndexOf(table)}) values ('rebuild')`,
@@ -54,14 +52,16 @@ export const sqliteFullText: FullText = {
         await sql`drop trigger if exists ${sql.ref(`${index}_${event}`)}`.execute(db)
       await sql`drop table if exists ${sql.table(index)}`.execute(db)
     }
+    await sql`drop view if exists ${sql.table(wordTextsOf(table))}`.execute(db)
   },
 
   rebuild: sqliteIndexRebuild,
 
-  hits(table, { words: asked, types, among, limit }) {
+  hits(table, { phrases, types, among, limit }) {
     const words = sql.table(wordIndexOf(table))
-    const beginnings = asked.filter(isWord).map(beginning).join(' AND ')
-    if (beginnings === '' || types.length === 0) return null
+    const either = phrases.filter((all) => all.length > 0)
+    if (either.length === 0 || types.length === 0) return null
+    const beginnings = either.map((all) => `(${all.map(beginning).join(' AND ')})`).join(' OR ')
     const query = `entity_type : (${types.map(quoted).join(' OR ')}) AND {title body} : (${beginnings})`
     // The unary plus keeps SQLite from running one FTS5 query for each id in `among`.
     const narrowed = among ? sql`and +rowid in ${among}` : sql``

@@ -2,6 +2,7 @@
 // an invalid text, it throws ConfigError with the name of the variable and the valid values.
 import ipaddr from 'ipaddr.js'
 import { IANAZone } from 'luxon'
+import { type CountryCode, isSupportedCountry } from '../../db/schema/phone-numbers.ts'
 
 export class ConfigError extends Error {
   constructor(variable: string, problem: string) {
@@ -161,6 +162,13 @@ export const parseLocale: Parser<string> = (text, name) => {
   } catch {
     throw new ConfigError(name, `must be a BCP 47 locale such as en-US, not "${text}".`)
   }
+}
+
+export const parseCountry: Parser<CountryCode | null> = (text, name) => {
+  const code = text.trim().toUpperCase()
+  if (code === '') return null
+  if (!isSupportedCountry(code)) throw new ConfigError(name, `must be an ISO 3166 code such as DE, not "${text}".`)
+  return code
 }
 
 export const parseCurrency: Parser<string> = (text, name) => {

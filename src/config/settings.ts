@@ -150,6 +150,13 @@ const formats = {
     meaning: 'BCP 47 locale for formatted amounts and dates.',
     parse: parsers.parseLocale,
   },
+  country: {
+    name: 'ACCORD_COUNTRY',
+    default: '',
+    defaultInWords: 'none',
+    meaning: 'ISO 3166 code of the country whose phone numbers are written without a country code, such as DE.',
+    parse: parsers.parseCountry,
+  },
   currency: {
     name: 'ACCORD_CURRENCY',
     default: 'USD',

@@ -1,7 +1,7 @@
 // Inserts contacts, products, leads and their dependents directly, as the program would have stored
 // them. Each row is derived from its number, so a database of N leads is always the same.
 import type { Database } from 'better-sqlite3'
-import { caseFold } from '../../db/schema/case-folding.ts'
+import { textKey } from '../../db/schema/search-folding.ts'
 import { randomOf } from '../fuzz/random.ts'
 import { addressOf, born, type Into, inParts, inserter, type Many, sizes } from './fill.insert.ts'
 import { others } from './fill.work.ts'
@@ -50,7 +50,7 @@ function vocabulary(into: Into, many: Many): void {
   for (let id = 2; id <= many.users; id++) {
     const name = `${firstNames[id]} ${lastNames[id]}`
     const email = `user${id}@example.com`
-    user({ name, name_key: caseFold(name), email, email_key: email, role_id: 1, ...born(at) })
+    user({ name, name_key: textKey(name), email, email_key: email, role_id: 1, ...born(at) })
   }
   for (let id = 1; id <= many.tags; id++)
     tag({ name: `Tag ${id}`, name_key: `tag ${id}`, color: '#FF8800', user_id: 1, ...born(at) })
@@ -76,7 +76,7 @@ function organization(into: Into, total: number): (index: number) => void {
   return (index) => {
     const name = `${lastNames[index % lastNames.length]} ${trades[index % trades.length]} ${index + 1}`
     const user_id = (index % 10) + 1
-    insert({ name, name_key: caseFold(name), address: addressOf(index), user_id, ...born(stamp(bornAt(index, total))) })
+    insert({ name, name_key: textKey(name), address: addressOf(index), user_id, ...born(stamp(bornAt(index, total))) })
   }
 }
 
@@ -90,7 +90,7 @@ function person(into: Into, many: Many, emails: number): (index: number) => void
     const number = `+4930${1_000_000 + id}`
     insert({
       name: `${first} ${last}`,
-      name_key: caseFold(`${first} ${last}`),
+      name_key: textKey(`${first} ${last}`),
       emails: JSON.stringify([{ value: email, label: 'work' }]),
       contact_numbers: JSON.stringify([{ value: number, label: 'work' }]),
       job_title: 'Buyer',
@@ -119,7 +119,7 @@ function lead(into: Into, many: Many, seed: number): (index: number) => void {
     const isLost = stage.status === 3
     insert({
       title,
-      title_key: caseFold(title),
+      title_key: textKey(title),
       description: random.chance(0.5) ? `They asked for ${random.pick(things)} in ${random.pick(regions)}.` : null,
       lead_value: random.whole(0, 100_000_00) * 100,
       status: stage.status,

@@ -22,6 +22,7 @@ const needed = [
   'ical-generator',
   'ipaddr.js',
   'kysely',
+  'libphonenumber-js',
   'lru-cache',
   'luxon',
   'mitt',

@@ -2,6 +2,7 @@
 
 import { sql } from 'kysely'
 import { expect, vi } from 'vitest'
+import { searchFold, searchPhrase } from '../../db/schema/search-folding.ts'
 import { Sqlite } from '../../db/sqlite/driver.ts'
 import type { Db, RecordRef, Store } from '../../db/store.ts'
 import { searchIndex } from '../../src/operations.ts'
@@ -41,8 +42,12 @@ export const titles = async ({ db }: { db: Db } = store): Promise<string[]> =>
 
 /** Returns the records found by the beginning of a word, and by letters inside a word. */
 export async function found({ db, dialect }: Store, word: string): Promise<{ words: number[]; pieces: number[] }> {
-  const hits = dialect.fullText.hits('search_index', { words: [word.slice(0, -1)], types: [entity], limit: 9 })
-  const pieces = dialect.fullText.candidates('search_index', entity, [word.slice(1).toLowerCase()])
+  const hits = dialect.fullText.hits('search_index', {
+    phrases: [[searchPhrase(word.slice(0, -1))]],
+    types: [entity],
+    limit: 9,
+  })
+  const pieces = dialect.fullText.candidates('search_index', entity, [searchFold(word.slice(1))])
   const byWord = sql<{ id: number }>`select entity_id as id from search_index where id in (select id from (${hits}))`
   const byPiece = sql<{ id: number }>`select entity_id as id from (${pieces})`
   const [words, inside] = await Promise.all([byWord, byPiece].map((query) => query.execute(db)))

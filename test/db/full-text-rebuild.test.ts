@@ -3,8 +3,8 @@
 import { Worker } from 'node:worker_threads'
 import { sql } from 'kysely'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { caseFold } from '../../db/schema/case-folding.ts'
 import { Sqlite } from '../../db/sqlite/driver.ts'
+import { withFunctions } from '../../db/sqlite/functions.ts'
 import type { Db } from '../../db/store.ts'
 import { searchIndex } from '../../src/operations.ts'
 import { alone, closeAll, file, openAnew, store } from './grouped.ts'
@@ -34,7 +34,7 @@ const writesAtOnce = 17
 function otherWriter(): { write: (at: number) => void; close: () => void } {
   const database = new Sqlite(file)
   database.pragma('synchronous = off')
-  database.function('fold', { deterministic: true }, (text) => caseFold(String(text)))
+  withFunctions(database)
   const statement = (text: string) => database.prepare<unknown[]>(text)
   const isOf = "entity_type = 'organizations' and entity_id"
   const insert = statement(

@@ -6,8 +6,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
-import { caseFold } from '../../db/schema/case-folding.ts'
 import { Sqlite } from '../../db/sqlite/driver.ts'
+import { withFunctions } from '../../db/sqlite/functions.ts'
 import { accordServing } from '../support/accord.ts'
 import { seeded } from './chance.ts'
 import { Disk } from './power.disk.ts'
@@ -72,7 +72,7 @@ function wrongWith({ acknowledged, database, log }: Cut): string | null {
   writeFileSync(`${file}-wal`, log)
   const found = new Sqlite(file)
   try {
-    found.function('fold', { deterministic: true }, (text) => caseFold(String(text)))
+    withFunctions(found)
     const integrity = found.pragma('integrity_check', { simple: true })
     if (integrity !== 'ok') return `integrity_check: ${integrity}`
     const titles = new Set(found.prepare<[], string>('select title from leads').pluck().all())

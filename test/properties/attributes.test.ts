@@ -2,7 +2,8 @@
 // the same records as JavaScript computes from the whole list.
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { fold, phoneKey } from '../../src/kernel/values/format.ts'
+import { digitsOf } from '../../db/schema/search-folding.ts'
+import { fold } from '../../src/kernel/values/format.ts'
 import { startServer, type TestServer } from '../support/app.ts'
 import { file, form } from '../support/form.ts'
 import { pixel } from '../support/pictures.ts'
@@ -92,7 +93,7 @@ const compared: Record<string, (value: unknown) => unknown[]> = {
   a_text: (value) => [fold(String(value))],
   a_textarea: (value) => [fold(String(value))],
   a_email: (value) => (value as { value: string }[]).map((point) => fold(point.value)),
-  a_phone: (value) => (value as { value: string }[]).map((point) => phoneKey(point.value)),
+  a_phone: (value) => (value as { value: string }[]).map((point) => digitsOf(point.value)),
   a_image: (value) => [(value as { id: number }).id],
 }
 const keysOf = (code: string, value: unknown): unknown[] =>

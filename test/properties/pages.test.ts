@@ -2,7 +2,7 @@
 // direction.
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { fold } from '../../src/kernel/values/format.ts'
+import { textKey } from '../../db/schema/search-folding.ts'
 import { startServer, type TestServer } from '../support/app.ts'
 import { parametersOf, follow as resolve } from '../support/schema.ts'
 import { fill, follow, lists, type Page, pathOf, read } from './data.ts'
@@ -36,7 +36,7 @@ function compare(a: Row, b: Row, sort: readonly string[]): number {
     const [left, right] = [shown(a, name), shown(b, name)]
     if (left === right) continue
     if (left === null || right === null) return left === null ? 1 : -1
-    const [x, y] = [left, right].map((value) => (typeof value === 'string' ? fold(value) : Number(value)))
+    const [x, y] = [left, right].map((value) => (typeof value === 'string' ? textKey(value) : Number(value)))
     if (x !== y && x !== undefined && y !== undefined) return (x < y ? -1 : 1) * (each.startsWith('-') ? -1 : 1)
   }
   return 0

@@ -259,6 +259,9 @@ describe('what matches', () => {
         .normalize('NFD')
         .replaceAll(/\p{M}/gu, '')
         .toLowerCase()
+        .replaceAll('ß', 'ss')
+        .replaceAll('ø', 'o')
+        .replaceAll('日', ' 日 ')
         .split(/[^\p{L}\p{N}]+/u)
         .filter(Boolean)
     }

@@ -3,6 +3,7 @@
 import { createRequire } from 'node:module'
 import { parentPort, workerData } from 'node:worker_threads'
 import type Database from 'better-sqlite3'
+import { withFunctions } from '../functions.ts'
 
 export interface ThreadDatabase {
   /** The path of better-sqlite3 (driver.ts). */
@@ -36,7 +37,7 @@ interface Connection {
 
 function openDatabase({ library, file, maxWalBytes, isReading, isUnsafe }: ThreadDatabase): Connection {
   const Sqlite = createRequire(import.meta.url)(library) as typeof Database
-  const database = new Sqlite(file, { timeout: maxLockWaitMs, fileMustExist: true, readonly: isReading })
+  const database = withFunctions(new Sqlite(file, { timeout: maxLockWaitMs, fileMustExist: true, readonly: isReading }))
   if (isUnsafe) database.unsafeMode()
   database.pragma('synchronous = FULL')
   database.pragma('wal_autocheckpoint = 0')

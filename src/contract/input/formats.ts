@@ -119,6 +119,7 @@ export function addFormats(ajv: Ajv): Ajv {
       throw new Error(`There is no value ${name}.`)
     },
   })
+  ajv.addKeyword({ keyword: 'x-line', schemaType: 'boolean' })
   ajv.addKeyword({
     keyword: 'x-entity',
     schemaType: 'string',

@@ -4,7 +4,7 @@
 
 import type { Ignorable, OperationFact } from '../operations.gen.ts'
 import { canonicalDate, canonicalTime, decimalText } from './formats.ts'
-import { composed, withNewlines } from './text-rules.ts'
+import { composed, inOneLine, withNewlines } from './text-rules.ts'
 import { isExactNumber } from './unsafe-numbers.ts'
 import { type Finding, maxFields } from './validation-errors.ts'
 
@@ -16,6 +16,8 @@ export interface Shape {
    * The kind of the value in this API (formats.ts). When it is set, `format` is only documentation.
    */
   'x-value'?: string
+  /** Whether the text is a name in one line, in which tabs and line breaks become blanks. */
+  'x-line'?: boolean
   pattern?: string
   minLength?: number
   properties?: Record<string, Shape>
@@ -198,6 +200,7 @@ function normalizeScalar(value: unknown, shape: Shape, { zone, exact = false }: 
     if (kind === 'date-time') return canonicalTime(text, zone) ?? text
     if (kind === 'date') return canonicalDate(text, zone) ?? text
     if (kind === 'country') return text.toUpperCase()
+    if (shape['x-line']) return inOneLine(text)
     return text
   }
   const trimmed = value.trim()

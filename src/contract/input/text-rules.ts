@@ -25,6 +25,16 @@ export const withNewlines = (text: string): string => (text.includes('\r') ? tex
  */
 export const composed = (text: string): string => (stackedMarks.test(text) ? text : text.normalize('NFC'))
 
+/** Matches controls that change the direction of the texts around them, so that names deceive. */
+const directionControls = /[\u202a-\u202e\u2066-\u2069]/g
+
+/** Returns a name in one line. Tabs and line breaks become blanks. */
+export const inOneLine = (text: string): string =>
+  text
+    .replaceAll(directionControls, '')
+    .replaceAll(/[\t\n\u2028\u2029]+/g, ' ')
+    .trim()
+
 /** Returns the error sentence for a text, or undefined when the text is valid. */
 export function textFault(text: string): string | undefined {
   if (controlCharacters.test(text)) return 'Must not contain control characters.'

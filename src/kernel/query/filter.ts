@@ -7,6 +7,7 @@ import { canonicalTime, dayBoundary, isDateOnly } from '../../contract/input/for
 import type { Context } from '../context.ts'
 import { fold } from '../values/format.ts'
 import { toScaled } from '../values/money.ts'
+import { queryParts, textKey } from '../values/names.ts'
 
 type Condition = Expression<SqlBool>
 
@@ -17,11 +18,15 @@ type Condition = Expression<SqlBool>
  */
 export type FilterField =
   | { kind: 'value' | 'text' | 'money' | 'time' | 'flag'; column: string }
+  | { kind: 'folded'; column: string }
   | { kind: 'exists'; where: (values: (string | number)[]) => Condition }
   | { kind: 'flagged'; where: (wanted: boolean) => Condition }
 
 export const value = (column: string): FilterField => ({ kind: 'value', column })
+/** Compares a name without case. The column contains `textKey` of the name. */
 export const textField = (column: string): FilterField => ({ kind: 'text', column })
+/** Compares an address without case. The column contains `fold` of the address. */
+export const foldedField = (column: string): FilterField => ({ kind: 'folded', column })
 export const moneyField = (column: string): FilterField => ({ kind: 'money', column })
 export const time = (column: string): FilterField => ({ kind: 'time', column })
 export const flagField = (column: string): FilterField => ({ kind: 'flag', column })
@@ -47,9 +52,9 @@ export function conditions(
   for (const [parameter, sent] of Object.entries(query)) {
     const [, name = '', operator = ''] = /^([a-z_]+)(?:\[([a-z]+)\])?$/.exec(parameter) ?? []
     if (name === 'q' && typeof sent === 'string') {
-      const asked = words(sent)
+      const asked = queryParts(sent)
       const all = [...candidates(ctx, asked, search), ...asked.map((word) => contains(ctx, word, search))]
-      const whole = search.flatMap((field) => ('whole' in field ? (field.whole(sent) ?? []) : []))
+      const whole = search.flatMap((field) => ('whole' in field ? (field.whole(sent, ctx) ?? []) : []))
       if (whole.length === 0) found.push(...all)
       else found.push(sql<SqlBool>`(${sql.join(whole, sql` or `)} or (${sql.join(all, sql` and `)}))`)
       continue
@@ -90,7 +95,8 @@ function condition(ctx: Context, field: FilterField, operator: string, sent: unk
 }
 
 function stored(field: FilterField, sent: unknown): string | number {
-  if (field.kind === 'text') return fold(String(sent))
+  if (field.kind === 'text') return textKey(String(sent))
+  if (field.kind === 'folded') return fold(String(sent))
   if (field.kind === 'money') return toScaled(Number(sent))
   if (typeof sent === 'boolean') return sent ? 1 : 0
   return typeof sent === 'number' ? sent : String(sent)
@@ -106,9 +112,7 @@ export type SearchField =
   | { text: string }
   | { where: (word: string, dialect: Dialect, ctx: Context) => Condition }
   | { indexed: string }
-  | { whole: (asked: string) => Condition | null }
-
-const words = (q: string): string[] => [...new Set(fold(q).split(/\s+/).filter(Boolean))]
+  | { whole: (asked: string, ctx: Context) => Condition | null }
 
 /** Returns a LIKE pattern that finds a word anywhere in a text. The escape character is `\`. */
 export const likePattern = (word: string): string => `%${word.replace(/[\\%_]/g, '\\$&')}%`
@@ -119,7 +123,7 @@ function contains(ctx: Context, word: string, search: readonly SearchField[]): C
   const tests = search.flatMap((field): Condition[] => {
     if ('indexed' in field || 'whole' in field) return []
     if ('where' in field) return [field.where(word, dialect, ctx)]
-    const column = 'key' in field ? sql.ref(field.key) : dialect.fold(sql.ref(field.text))
+    const column = 'key' in field ? sql.ref(field.key) : dialect.searchFold(sql.ref(field.text))
     return [sql<SqlBool>`${column} like ${pattern} escape '\\'`]
   })
   return sql<SqlBool>`(${sql.join(tests, sql` or `)})`

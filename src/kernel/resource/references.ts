@@ -5,7 +5,7 @@ import { didYouMean } from '../../contract/input/validation-errors.ts'
 import { type Context, canCall } from '../context.ts'
 import { invalid } from '../errors.ts'
 import { canSeeOwner } from '../query/visibility.ts'
-import { fold } from '../values/format.ts'
+import { textKey } from '../values/names.ts'
 import type { Include, Resource, Writing } from './define-resource.ts'
 
 /**
@@ -77,7 +77,7 @@ export async function uniqueName(
   name: string | undefined,
 ): Promise<{ name?: string; name_key?: string }> {
   if (name === undefined) return {}
-  const key = fold(name)
+  const key = textKey(name)
   await unique(writing, { ...about, field: 'name', column: 'name_key', key, except: writing.current?.id ?? null })
   return { name, name_key: key }
 }

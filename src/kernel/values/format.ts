@@ -24,9 +24,6 @@ export const slug = (name: string): string =>
     .replace(/^-+|-+$/g, '')
     .slice(0, 50)
 
-/** Normalizes a phone number for comparisons. */
-export { digitsOf as phoneKey } from '../../../db/schema/case-folding.ts'
-
 const entities: Readonly<Record<string, string>> = {
   '&': '&amp;',
   '<': '&lt;',

@@ -8,6 +8,7 @@ import { type Context, requireUser } from '../../kernel/context.ts'
 import { notFound, ValidationErrors } from '../../kernel/errors.ts'
 import type { Handler, Handlers } from '../../kernel/handler.ts'
 import { fold } from '../../kernel/values/format.ts'
+import { textKey } from '../../kernel/values/names.ts'
 import type { Snapshot } from '../../kernel/write/events.ts'
 import { transaction, write } from '../../kernel/write/write.ts'
 import { checkCredentials, endAccess, withPasswordHash } from '../users/credentials.ts'
@@ -51,7 +52,7 @@ const updateAccount: Handler<'updateAccount'> = async (ctx, { body }) => {
     const { name, email, password, image_file_id } = body
     if (password === undefined || name !== undefined || email !== undefined || image_file_id !== undefined) {
       const columns = {
-        ...(name !== undefined && { name, name_key: fold(name) }),
+        ...(name !== undefined && { name, name_key: textKey(name) }),
         ...(email !== undefined && { email, email_key: fold(email) }),
       }
       const hasChanged = (name !== undefined && name !== before.name) || (email !== undefined && email !== before.email)

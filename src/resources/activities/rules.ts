@@ -1,7 +1,7 @@
 // Validates activities by type, beyond the schema of the body.
 import type { Schema } from '../../contract/types.ts'
 import type { Writing } from '../../kernel/resource/define-resource.ts'
-import { fold } from '../../kernel/values/format.ts'
+import { textKey } from '../../kernel/values/names.ts'
 import { resolveOwnerId } from '../users/owner.ts'
 import { checkFiles, type FileInput } from './files.ts'
 import { checkLinks } from './links.ts'
@@ -89,7 +89,7 @@ export async function toActivityRow(body: ActivityBody, writing: Writing<Current
   return {
     type,
     ...texts,
-    title_key: texts.title === null ? null : fold(texts.title),
+    title_key: texts.title === null ? null : textKey(texts.title),
     location: body.location,
     is_done: isDone ? 1 : 0,
     user_id: owner,

@@ -4,6 +4,7 @@ import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import type { ValidationErrors } from '../../kernel/errors.ts'
 import { fold } from '../../kernel/values/format.ts'
+import { textKey } from '../../kernel/values/names.ts'
 import type { AttributeOption } from './attribute-set.ts'
 
 interface PlannedOption extends Omit<AttributeOption, 'id'> {
@@ -79,7 +80,7 @@ export async function saveOptions(
       .execute()
   }
   for (const { id, name, sort_order } of options) {
-    const columns = { name, name_key: fold(name), sort_order }
+    const columns = { name, name_key: textKey(name), sort_order }
     const row = id === null ? undefined : was.get(id)
     if (id === null)
       await db

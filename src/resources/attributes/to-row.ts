@@ -5,7 +5,7 @@ import type { Context } from '../../kernel/context.ts'
 import { inUse, type ValidationErrors } from '../../kernel/errors.ts'
 import { refuseNamed } from '../../kernel/history/stored-references.ts'
 import type { Writing } from '../../kernel/resource/define-resource.ts'
-import { fold } from '../../kernel/values/format.ts'
+import { textKey } from '../../kernel/values/names.ts'
 import {
   type Attribute,
   type AttributeOption,
@@ -75,7 +75,7 @@ export async function toAttributeRow(body: Body, { ctx, current, errors }: Writi
   return {
     code: current ? undefined : body.code,
     name: body.name,
-    name_key: body.name === undefined ? undefined : fold(body.name),
+    name_key: body.name === undefined ? undefined : textKey(body.name),
     type: current ? undefined : body.type,
     entity_type: current ? undefined : body.entity_type,
     lookup_type: body.lookup_type,

@@ -6,7 +6,7 @@ import type { Schema } from '../../contract/types.ts'
 import { assertCanCall, type Context } from '../../kernel/context.ts'
 import type { Resource } from '../../kernel/resource/define-resource.ts'
 import { yieldIfDue } from '../../kernel/runtime/cooperative.ts'
-import { fold } from '../../kernel/values/format.ts'
+import { textKey } from '../../kernel/values/names.ts'
 import { findOrCreateTag } from '../tags/resource.ts'
 import type { Constants, ImportAction, ImportType, Mapping } from './columns.ts'
 import type { Lookups } from './lookups.ts'
@@ -61,8 +61,8 @@ export function readRow(ctx: Context, { type, action }: ImportPlan, draft: RowDr
     if (body) return { keys: [], made: [], body }
   }
   const body = bodyOf(ctx, draft, operationOf(type, 'update'))
-  const keys = matchKeysOf(type, action, draft, body)
-  return { keys, made: laterMatchKeys(type, keys, body), body: null }
+  const keys = matchKeysOf(ctx, { type, action }, draft, body)
+  return { keys, made: laterMatchKeys(ctx, type, keys, body), body: null }
 }
 
 /**
@@ -134,7 +134,7 @@ async function findRelated(ctx: Context, plan: ImportPlan, draft: RowDraft, know
   const found: Related = findReferences(plan, draft, known)
   if (draft.tags !== undefined) {
     const ids: number[] = []
-    for (const name of draft.tags) ids.push(known.tags.get(fold(name)) ?? (await tagOf(ctx, draft, name)))
+    for (const name of draft.tags) ids.push(known.tags.get(textKey(name)) ?? (await tagOf(ctx, draft, name)))
     found.tag_ids = [...new Set(ids)]
   }
   return found

@@ -118,7 +118,7 @@ async function recordOf(ctx: Context, plan: ImportPlan, draft: RowDraft): Promis
   const { value, errors } = readRowBody(ctx, draft, operationOf(plan.type, 'update'))
   const isInvalid = keyFields(plan, draft).some((key) => Object.keys(errors).some((field) => isWithin(field, key)))
   if (isInvalid) return null
-  return findRecord(ctx, plan, draft, matchKeysOf(plan.type, plan.action, draft, value))
+  return findRecord(ctx, plan, draft, matchKeysOf(ctx, plan, draft, value))
 }
 
 const isWithin = (field: string, key: string): boolean => `${field}.`.startsWith(`${key}.`)

@@ -1,6 +1,8 @@
 // Parses cells by the kind of their column; kernel/resource/csv-cells.ts does the reverse. The
 // results are values for a JSON body, which are validated later.
-import { fold, phoneKey } from '../../kernel/values/format.ts'
+import { phoneKey } from '../../../db/schema/phone-numbers.ts'
+import { fold } from '../../kernel/values/format.ts'
+import { namedLike } from '../../kernel/values/names.ts'
 import type { AttributeOption } from '../attributes/attribute-set.ts'
 import { type CellFormats, readFormattedDate, readFormattedNumber } from './cell-formats.ts'
 import { splitAddresses, splitNames, splitNumbers } from './list-cells.ts'
@@ -89,13 +91,13 @@ export const optionReader =
   (cell) => {
     const id = readWholeNumber(cell)
     if (options.some((each) => each.id === id)) return id
-    return options.find(({ name }) => fold(name) === fold(cell.trim()))?.id ?? id
+    return namedLike(options, cell)[0]?.id ?? id
   }
 
 export const optionListReader =
   (options: readonly AttributeOption[]): CellReader =>
   (cell) => {
-    const isOption = (text: string): boolean => options.some(({ name }) => fold(name) === fold(text.trim()))
+    const isOption = (text: string): boolean => namedLike(options, text).length > 0
     const split = (text: string): string[] => {
       if (isOption(text)) return [text]
       const parts = splitNames(text)

@@ -3,7 +3,7 @@
 import { padToBucket } from '../../../db/compiled-queries.ts'
 import type { Context } from '../../kernel/context.ts'
 import { queryCached } from '../../kernel/query/statement-cache.ts'
-import { fold } from '../../kernel/values/format.ts'
+import { foldedPartOf, hasFoldedKey, searchFold, textKey } from '../../kernel/values/names.ts'
 import type { ImportPlan } from './apply-row.ts'
 import { nameIn } from './list-cells.ts'
 import { personsByAddress } from './match-records.ts'
@@ -39,8 +39,10 @@ export async function loadLookups(ctx: Context, { type }: ImportPlan, lines: rea
     if (id !== undefined) persons.set(address, id)
   }
   const personNames = new Map<string, number[]>()
-  for (const { id, name_key } of named)
-    if (seen.has(id)) personNames.set(name_key, [...(personNames.get(name_key) ?? []), id])
+  for (const { id, name_key } of named) {
+    const name = foldedPartOf(name_key)
+    if (seen.has(id)) personNames.set(name, [...(personNames.get(name) ?? []), id])
+  }
   return {
     tags: await existingTags(ctx, lines),
     persons,
@@ -53,11 +55,16 @@ export async function loadLookups(ctx: Context, { type }: ImportPlan, lines: rea
 
 /** Returns the persons whose name a row has without an e-mail address. */
 async function personsByName(ctx: Context, drafts: readonly RowDraft[]): Promise<{ id: number; name_key: string }[]> {
-  const names = drafts.flatMap((draft) => (draft.names.person === undefined ? [] : fold(nameIn(draft.names.person))))
-  if (names.length === 0) return []
-  const keys = padToBucket([...new Set(names)])
-  const build = () => ctx.db.selectFrom('persons').select(['id', 'name_key']).where('name_key', 'in', keys)
-  return queryCached(ctx, { name: 'persons: by names', values: keys, build })
+  const names = drafts.flatMap((draft) =>
+    draft.names.person === undefined ? [] : searchFold(nameIn(draft.names.person)),
+  )
+  const found: { id: number; name_key: string }[] = []
+  const asked = [...new Set(names)]
+  for (let from = 0; from < asked.length; from += personsPerQuery) {
+    const condition = hasFoldedKey('name_key', asked.slice(from, from + personsPerQuery))
+    found.push(...(await ctx.db.selectFrom('persons').select(['id', 'name_key']).where(condition).execute()))
+  }
+  return found
 }
 
 /**
@@ -65,7 +72,7 @@ async function personsByName(ctx: Context, drafts: readonly RowDraft[]): Promise
  * creates the tag.
  */
 async function existingTags(ctx: Context, lines: readonly ImportLine[]): Promise<Map<string, number>> {
-  const names = [...new Set(lines.flatMap(({ draft }) => (draft.tags ?? []).map(fold)))]
+  const names = [...new Set(lines.flatMap(({ draft }) => (draft.tags ?? []).map(textKey)))]
   const found = new Map<string, number>()
   for (let from = 0; from < names.length; from += tagsPerQuery) {
     const keys = padToBucket(names.slice(from, from + tagsPerQuery))
@@ -77,3 +84,4 @@ async function existingTags(ctx: Context, lines: readonly ImportLine[]): Promise
 }
 
 const tagsPerQuery = 500
+const personsPerQuery = 100

@@ -3,9 +3,11 @@
 // name. Records that the import's user cannot see never match, and their unique values are refused
 // as taken.
 import { padToBucket } from '../../../db/compiled-queries.ts'
+import { phoneKeys } from '../../../db/schema/phone-numbers.ts'
 import type { Context } from '../../kernel/context.ts'
 import { queryCached } from '../../kernel/query/statement-cache.ts'
-import { fold, phoneKey } from '../../kernel/values/format.ts'
+import { fold } from '../../kernel/values/format.ts'
+import { foldedPartOf, hasFoldedKey, searchFold, textKey } from '../../kernel/values/names.ts'
 import { attributeSet } from '../attributes/attribute-set.ts'
 import { type ImportAction, type ImportType, keyColumns } from './columns.ts'
 import { type RowDraft, rowRefused } from './row-drafts.ts'
@@ -18,7 +20,12 @@ interface MatchFields {
 }
 
 /** Returns the match keys of a row. A row without match keys creates a record. */
-export function matchKeysOf(type: ImportType, action: ImportAction, draft: RowDraft, body: MatchFields): string[] {
+export function matchKeysOf(
+  ctx: Context,
+  { type, action }: { type: ImportType; action: ImportAction },
+  draft: RowDraft,
+  body: MatchFields,
+): string[] {
   if (type === 'leads') {
     if (draft.id === undefined || draft.id === null) return []
     if (typeof draft.id !== 'number' || draft.id < 1) throw rowRefused(draft, 'id', 'Must be the id of a lead.')
@@ -26,9 +33,10 @@ export function matchKeysOf(type: ImportType, action: ImportAction, draft: RowDr
   }
   const texts =
     type === 'persons' ? (body.emails ?? []).map(({ value }) => value) : [type === 'products' ? body.sku : body.name]
-  const keys = texts.flatMap((text) => (typeof text === 'string' ? [fold(text)] : []))
+  const keyOf = type === 'persons' ? fold : textKey
+  const keys = texts.flatMap((text) => (typeof text === 'string' ? [keyOf(text)] : []))
   if (action === 'delete') return keys.slice(0, 1)
-  return type === 'persons' && keys.length === 0 ? numberKeys(body) : keys
+  return type === 'persons' && keys.length === 0 ? numberKeys(ctx, body) : keys
 }
 
 const numberPrefix = 'tel:'
@@ -37,13 +45,17 @@ const numberPrefix = 'tel:'
  * Returns the match keys from telephone numbers. Several persons can share a number, so the keys
  * include the name of the row, if it has one.
  */
-const numberKeys = ({ contact_numbers, name }: MatchFields): string[] =>
-  (contact_numbers ?? []).flatMap(({ value }) => (value ? `${numberPrefix}${phoneKey(value)} ${fold(name ?? '')}` : []))
+const numberKeys = ({ services }: Context, { contact_numbers, name }: MatchFields): string[] =>
+  (contact_numbers ?? [])
+    .filter(({ value }) => value)
+    .flatMap(({ value }) =>
+      phoneKeys(value ?? '', services.config.country).map((key) => `${numberPrefix}${key} ${searchFold(name ?? '')}`),
+    )
 
 /** Returns all keys by which later rows can match the record of this row. */
-export function laterMatchKeys(type: ImportType, keys: readonly string[], body: MatchFields): string[] {
+export function laterMatchKeys(ctx: Context, type: ImportType, keys: readonly string[], body: MatchFields): string[] {
   if (type !== 'persons') return [...keys]
-  return [...new Set([...keys, ...numberKeys(body), ...numberKeys({ ...body, name: null })])]
+  return [...new Set([...keys, ...numberKeys(ctx, body), ...numberKeys(ctx, { ...body, name: null })])]
 }
 
 /**
@@ -62,7 +74,7 @@ export async function findRecord(
   const resource = ctx.services.resources.get(type)
   const seen = [...((await resource?.visibleIds(ctx, await idsOf(ctx, type, keys))) ?? [])]
   if (seen.length > 1)
-    throw rowRefused(draft, isNumber(keys) ? 'contact_numbers' : column, ambiguous(keys), 'unique_violation')
+    throw rowRefused(draft, isNumber(keys) ? 'contact_numbers' : column, ambiguous(type, keys), 'unique_violation')
   if (seen[0] !== undefined) return seen[0]
   const noun = resource?.noun ?? type
   if (type === 'leads') throw rowRefused(draft, 'id', `No ${noun} has id ${keys[0]}.`, 'not_found')
@@ -73,19 +85,30 @@ export async function findRecord(
 async function idsOf(ctx: Context, type: ImportType, keys: readonly string[]): Promise<number[]> {
   if (type === 'leads') return keys.map(Number)
   if (type === 'persons') return personsWith(ctx, keys)
-  const rows =
-    type === 'organizations'
-      ? ctx.db.selectFrom('organizations').select('id').where('name_key', 'in', keys)
-      : ctx.db.selectFrom('products').select('id').where('sku_key', 'in', keys)
-  return (await rows.execute()).map(({ id }) => id)
+  if (type === 'organizations') return organizationsNamed(ctx, keys)
+  const rows = await ctx.db.selectFrom('products').select('id').where('sku_key', 'in', keys).execute()
+  return rows.map(({ id }) => id)
+}
+
+/** Returns the organization with this key, or else those with other accents or blanks. */
+async function organizationsNamed({ db }: Context, keys: readonly string[]): Promise<number[]> {
+  const rows = await db
+    .selectFrom('organizations')
+    .select(['id', 'name_key'])
+    .where(hasFoldedKey('name_key', keys.map(foldedPartOf)))
+    .execute()
+  const exact = rows.filter(({ name_key }) => keys.includes(name_key))
+  return (exact.length > 0 ? exact : rows).map(({ id }) => id)
 }
 
 const isNumber = (keys: readonly string[]): boolean => keys[0]?.startsWith(numberPrefix) ?? false
 
-const ambiguous = (keys: readonly string[]): string =>
+const ambiguous = (type: ImportType, keys: readonly string[]): string =>
   isNumber(keys)
     ? 'Several persons have this number; say which by an e-mail address.'
-    : 'These addresses belong to several persons.'
+    : type === 'persons'
+      ? 'These addresses belong to several persons.'
+      : 'Several records have such a name.'
 
 /**
  * Returns the ids of persons with one of these addresses or numbers, without a visibility check.
@@ -104,7 +127,7 @@ async function personsByNumber({ db }: Context, keys: readonly string[]): Promis
       .innerJoin('persons', 'persons.id', 'person_numbers.person_id')
       .select('persons.id')
       .where('person_numbers.number', '=', number)
-    if (name.join(' ') !== '') rows = rows.where('persons.name_key', '=', name.join(' '))
+    if (name.join(' ') !== '') rows = rows.where(hasFoldedKey('persons.name_key', [name.join(' ')]))
     for (const { id } of await rows.execute()) found.add(id)
   }
   return [...found]

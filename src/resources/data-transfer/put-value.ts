@@ -1,7 +1,8 @@
 // Puts the value of a cell into the body of a row. Several columns of one field are joined if the
 // field is a text, and collected if it is a list. Of any other field, the first filled one counts.
 
-import { fold, phoneKey } from '../../kernel/values/format.ts'
+import { phoneKey } from '../../../db/schema/phone-numbers.ts'
+import { fold } from '../../kernel/values/format.ts'
 import { readAddresses, readNumbers, readText } from './cell-readers.ts'
 import type { FileColumn } from './columns.ts'
 

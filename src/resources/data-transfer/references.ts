@@ -6,6 +6,7 @@ import type { Context } from '../../kernel/context.ts'
 import { queryCached } from '../../kernel/query/statement-cache.ts'
 import { canSeeOwner } from '../../kernel/query/visibility.ts'
 import { fold } from '../../kernel/values/format.ts'
+import { namedLike, searchFold } from '../../kernel/values/names.ts'
 import { defaultPipelineId } from '../pipelines/resource.ts'
 import type { ImportPlan } from './apply-row.ts'
 import { addressIn, nameIn, splitAddresses } from './list-cells.ts'
@@ -180,7 +181,7 @@ function namedIn<Record extends Named>(
   name: string,
   records: readonly Record[],
 ): Record {
-  const found = records.find((each) => fold(each.name) === fold(name.trim()))
+  const [found] = namedLike(records, name)
   return found ?? unknown(draft, field, field, name.trim(), [...new Set(records.map((each) => each.name))])
 }
 
@@ -189,7 +190,7 @@ function userOf(draft: RowDraft, text: string, { users }: Directory): number {
   const byAddress = users.find(({ email }) => fold(email) === address)
   if (byAddress) return byAddress.id
   const name = nameIn(text) || text.trim()
-  const named = users.filter((each) => fold(each.name) === fold(name))
+  const named = namedLike(users, name)
   if (named.length > 1)
     throw rowRefused(draft, 'user', `Several users have the name ${name}; write the e-mail address.`, unknownCode)
   const known = users.flatMap((each) => [each.name, each.email])
@@ -206,8 +207,7 @@ function stageOf(draft: RowDraft, found: RelatedIds, directory: Directory): Rela
   const usual = pipelineOfLead.get(Number(draft.id)) ?? directory.defaultPipeline
   const own = stages.filter((each) => each.lead_pipeline_id === (pipeline ?? usual))
   const exact = (of: readonly NamedStage[]): NamedStage | undefined =>
-    of.find((each) => fold(each.name) === fold(name?.trim() ?? '')) ??
-    of.find((each) => each.code === fold(name?.trim() ?? ''))
+    namedLike(of, name ?? '')[0] ?? of.find((each) => each.code === fold(name?.trim() ?? ''))
   // The stage may be that of another pipeline if the row names none.
   const named = name === undefined ? undefined : (exact(own) ?? (pipeline === undefined ? exact(stages) : undefined))
   const byStatus = status === undefined ? undefined : outcomeIn(status)
@@ -295,7 +295,7 @@ function personOf({ unknown: treatment }: ImportPlan, draft: RowDraft, known: Lo
   const addresses = addressesOf(draft)
   const name = nameIn(firstOf(names.person ?? ''))
   const ids = addresses.flatMap((address) => known.persons.get(addressKey(address)) ?? [])
-  const named = addresses.length === 0 ? (known.personNames.get(fold(name)) ?? []) : []
+  const named = addresses.length === 0 ? (known.personNames.get(searchFold(name)) ?? []) : []
   const id = ids[0] ?? (named.length === 1 ? named[0] : undefined)
   if (id !== undefined) {
     const { person_id: other } = body
@@ -333,5 +333,5 @@ export async function rememberPerson(
   const id = row?.person_id ?? null
   if (id === null) return
   for (const { value } of emails) persons.set(addressKey(value), id)
-  personNames.set(fold(name), [...(personNames.get(fold(name)) ?? []), id])
+  personNames.set(searchFold(name), [...(personNames.get(searchFold(name)) ?? []), id])
 }

@@ -6,6 +6,7 @@ import { Problem, type ValidationErrors } from '../../kernel/errors.ts'
 import type { Writing } from '../../kernel/resource/define-resource.ts'
 import { fold, oneLine } from '../../kernel/values/format.ts'
 import { clean, tooMuch } from '../../kernel/values/html.ts'
+import { textKey } from '../../kernel/values/names.ts'
 import { plainText } from '../../kernel/values/plain-text.ts'
 import { checkAttachments, contentIdFinder } from './attachments.ts'
 
@@ -57,7 +58,7 @@ export async function contentColumns(body: EmailBody, writing: Writing<StoredEma
   const reply = await cleanBody(body.reply, writing)
   const columns: Record<string, unknown> = {
     subject,
-    subject_key: subject === undefined ? undefined : subject === null ? null : fold(subject),
+    subject_key: subject === undefined ? undefined : subject === null ? null : textKey(subject),
     reply,
     ...recipients(body, writing),
   }

@@ -11,6 +11,7 @@ import { cleanUpUploads, prepareUploads, type Uploads } from '../../kernel/files
 import { stamp } from '../../kernel/runtime/clock.ts'
 import { escapeHtml, fold } from '../../kernel/values/format.ts'
 import { clean } from '../../kernel/values/html.ts'
+import { textKey } from '../../kernel/values/names.ts'
 import { plainText } from '../../kernel/values/plain-text.ts'
 import { isOfListener, savepoint, transaction, type UnitOfWork, write } from '../../kernel/write/write.ts'
 import { generatedMessageId } from '../../mail/message-ids.ts'
@@ -248,7 +249,7 @@ function columnsOf(
   const text = mail.text ?? (html === null ? note : plainText(html))
   return {
     subject: mail.subject,
-    subject_key: mail.subject === null ? null : fold(mail.subject),
+    subject_key: mail.subject === null ? null : textKey(mail.subject),
     reply,
     text: text?.slice(0, maxTextLength).trimEnd() || null,
     reply_to: JSON.stringify(mail.to),

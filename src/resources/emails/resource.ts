@@ -17,6 +17,7 @@ import {
 import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
 import { checkReference, expandReferences } from '../../kernel/resource/references.ts'
 import { fold, oneLine } from '../../kernel/values/format.ts'
+import { textKey } from '../../kernel/values/names.ts'
 import { leads } from '../leads/resource.ts'
 import { personRef } from '../persons/contacts.ts'
 import { persons } from '../persons/resource.ts'
@@ -83,7 +84,7 @@ async function newColumns(body: EmailBody, ctx: Context): Promise<Record<string,
   const messageId = newMessageId(ctx)
   return {
     subject,
-    subject_key: subject === null ? null : fold(subject),
+    subject_key: subject === null ? null : textKey(subject),
     from: JSON.stringify([config.mailFrom]),
     name: config.mailFromName,
     source: 'web',
@@ -100,7 +101,7 @@ async function newColumns(body: EmailBody, ctx: Context): Promise<Record<string,
 
 const addressSearch = (column: string): SearchField => ({
   where: (word, dialect) =>
-    sql<SqlBool>`exists (select 1 from ${dialect.jsonTexts(column, 'address')} where ${dialect.fold('address.value')} like ${likePattern(word)} escape '\\')`,
+    sql<SqlBool>`exists (select 1 from ${dialect.jsonTexts(column, 'address')} where ${dialect.searchFold('address.value')} like ${likePattern(word)} escape '\\')`,
 })
 
 const attached = sql`(select 1 from email_attachments as file where file.email_id = emails.id)`

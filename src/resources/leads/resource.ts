@@ -8,8 +8,9 @@ import { linked, moneyField, textField, time, value } from '../../kernel/query/f
 import { visible } from '../../kernel/query/visibility.ts'
 import { defineResource } from '../../kernel/resource/define-resource.ts'
 import { checkReference, expandReferences } from '../../kernel/resource/references.ts'
-import { fold, today } from '../../kernel/values/format.ts'
+import { today } from '../../kernel/values/format.ts'
 import { fromScaled, scaled, totalOf } from '../../kernel/values/money.ts'
+import { textKey } from '../../kernel/values/names.ts'
 import { withAttributes } from '../attributes/with-attributes.ts'
 import { organizations } from '../organizations/resource.ts'
 import { personRef } from '../persons/contacts.ts'
@@ -155,7 +156,7 @@ export const leads = defineResource(
       const user_id = await resolveOwnerId(writing, body.user_id)
       return {
         title: body.title,
-        title_key: body.title === undefined ? undefined : fold(body.title),
+        title_key: body.title === undefined ? undefined : textKey(body.title),
         description: body.description,
         lead_value: scaled(body.lead_value),
         expected_close_date: expected,

@@ -7,7 +7,7 @@ import type { OnRestore } from '../../kernel/history/restore.ts'
 import { oncePerBatch, queryCached } from '../../kernel/query/statement-cache.ts'
 import type { Writing } from '../../kernel/resource/define-resource.ts'
 import { stamp } from '../../kernel/runtime/clock.ts'
-import { fold } from '../../kernel/values/format.ts'
+import { textKey } from '../../kernel/values/names.ts'
 import { defaultPipelineId, isStageLeaving, pipelines } from '../pipelines/resource.ts'
 import { chooseStage, enterStage, type LeadState } from './stages.ts'
 
@@ -51,7 +51,7 @@ export async function defaultVocabularyId(
   const key = `leads: ${table}`
   const build = () => ctx.db.selectFrom(table).select(['id', 'name_key']).orderBy('id')
   const rows = await oncePerBatch(ctx, key, () => queryCached(ctx, { name: key, values: [], build }))
-  const row = rows.find(({ name_key }) => name_key === fold(name)) ?? rows[0]
+  const row = rows.find(({ name_key }) => name_key === textKey(name)) ?? rows[0]
   if (!row) throw new Error(`${table} is empty; the last row cannot be deleted.`)
   return row.id
 }

@@ -3,7 +3,7 @@ import type { Schema } from '../../contract/types.ts'
 import { textField, value } from '../../kernel/query/filter.ts'
 import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
 import { checkReference, expandReferences } from '../../kernel/resource/references.ts'
-import { fold } from '../../kernel/values/format.ts'
+import { textKey } from '../../kernel/values/names.ts'
 import { clearInventories, refuseIfStocked } from '../products/inventories.ts'
 import { warehouses } from '../warehouses/resource.ts'
 
@@ -40,7 +40,7 @@ export const locations = defineResource({
     if (current && warehouse_id !== undefined && warehouse_id !== current.warehouse_id)
       errors.invalid('warehouse_id', 'A location cannot move to another warehouse.')
     if (!current) await checkReference(writing, 'warehouse_id', warehouse_id, warehouses)
-    const key = name === undefined ? undefined : fold(name)
+    const key = name === undefined ? undefined : textKey(name)
     await checkName(writing, key, current?.warehouse_id ?? warehouse_id)
     return { name, name_key: key, ...(!current && { warehouse_id }) }
   },

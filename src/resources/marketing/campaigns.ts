@@ -6,7 +6,8 @@ import { now } from '../../kernel/context.ts'
 import { flagField, textField, value } from '../../kernel/query/filter.ts'
 import { defineResource } from '../../kernel/resource/define-resource.ts'
 import { checkReference, expandReferences } from '../../kernel/resource/references.ts'
-import { fold, oneLine } from '../../kernel/values/format.ts'
+import { oneLine } from '../../kernel/values/format.ts'
+import { textKey } from '../../kernel/values/names.ts'
 import { referencesInText } from '../email-templates/placeholder-references.ts'
 import { emailTemplates } from '../email-templates/resource.ts'
 import { changedById } from '../users/acting-user.ts'
@@ -76,7 +77,7 @@ export const campaigns = defineResource({
     }
     const columns = {
       name,
-      name_key: name === undefined ? undefined : fold(name),
+      name_key: name === undefined ? undefined : textKey(name),
       subject: oneLine(subject),
       status: status === undefined ? undefined : Number(status),
       ...(status === true && current?.status !== 1 && { active_since: now(writing.ctx) }),

@@ -11,7 +11,7 @@ import { defineResource } from '../../kernel/resource/define-resource.ts'
 import { exportOf } from '../../kernel/resource/export.ts'
 import { expandReferences, unique } from '../../kernel/resource/references.ts'
 import { addressParts, mergeAddress, readAddress } from '../../kernel/values/address.ts'
-import { fold } from '../../kernel/values/format.ts'
+import { textKey } from '../../kernel/values/names.ts'
 import { withAttributes } from '../attributes/with-attributes.ts'
 import { createTagHandlers } from '../tags/tag-handlers.ts'
 import { checkTagIds, readTags, setTags, tagsIn } from '../tags/tag-links.ts'
@@ -64,12 +64,12 @@ export const organizations = defineResource(
       { key: 'organizations.name_key' },
       ...addressParts.map((part) => ({
         where: (word: string, dialect: Dialect) =>
-          sql<SqlBool>`${dialect.fold(dialect.jsonText('organizations.address', part))} like ${likePattern(word)} escape '\\'`,
+          sql<SqlBool>`${dialect.searchFold(dialect.jsonText('organizations.address', part))} like ${likePattern(word)} escape '\\'`,
       })),
     ],
     toRow: async ({ name, address, user_id, tag_ids }, writing) => {
       const { ctx, current, errors } = writing
-      const key = name === undefined ? undefined : fold(name)
+      const key = name === undefined ? undefined : textKey(name)
       await unique(writing, {
         field: 'name',
         table: 'organizations',

@@ -1,12 +1,14 @@
 // E-mail addresses and phone numbers of persons and warehouses. The
 // table unique_values contains the values that must be unique among the records of an entity.
 import { type SqlBool, sql } from 'kysely'
+import { phoneKeys } from '../../../db/schema/phone-numbers.ts'
+import { digitsOf } from '../../../db/schema/search-folding.ts'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { ValidationErrors } from '../../kernel/errors.ts'
 import type { OnRestore } from '../../kernel/history/restore.ts'
 import { exists, type Fields, type QueryValues } from '../../kernel/query/filter.ts'
-import { fold, phoneKey } from '../../kernel/values/format.ts'
+import { fold } from '../../kernel/values/format.ts'
 import { type Attribute, attributeSet } from '../attributes/attribute-set.ts'
 import { toPoints as cleaned } from '../attributes/types/contact-points.ts'
 import { checkUniqueKeys, saveUniqueKeys } from '../attributes/unique-keys.ts'
@@ -16,7 +18,7 @@ type Point = Schema<'ContactPoint'>
 type Sent = readonly { value: string | null; label?: string | null }[]
 
 /** Maps each contact field to the function that normalizes its values for comparison. */
-export const contactFields = { emails: fold, contact_emails: fold, contact_numbers: phoneKey } as const
+export const contactFields = { emails: fold, contact_emails: fold, contact_numbers: digitsOf } as const
 export type ContactField = keyof typeof contactFields
 type Owner = 'persons' | 'warehouses'
 
@@ -122,8 +124,9 @@ export async function contactFilters(ctx: Context, query: QueryValues): Promise<
     if (!Object.keys(query).some((sent) => sent.split('[')[0] === parameter)) continue
     const { id, isUnique } = await attributeOf(ctx, 'persons', field)
     fields[parameter] = exists((values) => {
+      if (field === 'contact_numbers')
+        return hasPhoneNumber(values.flatMap((value) => phoneKeys(String(value), ctx.services.config.country)))
       const keys = values.map((value) => contactFields[field](String(value)))
-      if (field === 'contact_numbers') return hasPhoneNumber(keys)
       if (isUnique)
         return sql<SqlBool>`persons.id in (select point.entity_id from unique_values as point where point.entity_type = 'persons' and point.attribute_id = ${id} and point.value in (${sql.join(keys)}))`
       const tests = keys.map((key) => dialect.jsonPointMatches('persons.emails', 'equals', key))

@@ -1,8 +1,9 @@
-// Stores the phone numbers of persons and finds persons by number. Numbers are
-// compared by their digits only. Several persons may have the same number.
+// Stores the phone numbers of persons and finds persons by number. Several persons may have the
+// same number.
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
+import { phoneKey, phoneSearchForms } from '../../../db/schema/phone-numbers.ts'
+import { digitsOf } from '../../../db/schema/search-folding.ts'
 import type { Context } from '../../kernel/context.ts'
-import { phoneKey } from '../../kernel/values/format.ts'
 
 /**
  * Replaces the stored numbers of a person. Does nothing when the request body has no numbers
@@ -37,8 +38,15 @@ const minDigits = 3
  * Returns the condition that a phone number of the person contains the digits of the search text.
  * Returns null when the text cannot be a phone number.
  */
-export function hasPhoneNumberLike(search: string): RawBuilder<SqlBool> | null {
-  const digits = phoneKey(search)
-  if (digits.length < minDigits || /\p{L}/u.test(search)) return null
-  return sql<SqlBool>`persons.id in (select stored.person_id from person_numbers as stored where stored.number like ${`%${digits}%`})`
+export function hasPhoneNumberLike(search: string, ctx: Context): RawBuilder<SqlBool> | null {
+  const forms = searchedNumber(search, ctx)
+  if (forms.length === 0) return null
+  const tests = forms.map((digits) => sql`stored.number like ${`%${digits}%`}`)
+  return sql<SqlBool>`persons.id in (select stored.person_id from person_numbers as stored where ${sql.join(tests, sql` or `)})`
+}
+
+/** Returns the digits to search when the search text can be a phone number, and else none. */
+export function searchedNumber(search: string, { services }: Context): string[] {
+  const isNumber = digitsOf(search).length >= minDigits && /^[^\p{L}]*(?:(?:ext|x)[ .:]*\d+)? *$/iu.test(search)
+  return isNumber ? phoneSearchForms(search, services.config.country) : []
 }

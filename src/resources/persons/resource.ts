@@ -8,7 +8,7 @@ import { canSeeOwner, visible } from '../../kernel/query/visibility.ts'
 import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
 import { checkReference, expandReferences } from '../../kernel/resource/references.ts'
 import { readAddress } from '../../kernel/values/address.ts'
-import { fold } from '../../kernel/values/format.ts'
+import { hasFoldedKey, keyedLike, searchFold, textKey } from '../../kernel/values/names.ts'
 import { checkValues, withAttributes } from '../attributes/with-attributes.ts'
 import { organizations } from '../organizations/resource.ts'
 import { checkTagIds, readTags, setTags, tagsIn } from '../tags/tag-links.ts'
@@ -40,11 +40,13 @@ async function organizationOf(
   const name = body.organization_name
   await checkReference(writing, 'organization_id', id, organizations)
   if (name === undefined || name === null) return id
-  const known = await ctx.db
+  const alike = await ctx.db
     .selectFrom('organizations')
-    .select('id')
-    .where('name_key', '=', fold(name))
-    .executeTakeFirst()
+    .select(['id', 'name_key'])
+    .where(hasFoldedKey('name_key', [searchFold(name)]))
+    .execute()
+  const [known, other] = keyedLike(alike, name)
+  if (other) errors.invalid('organization_name', 'Several organizations have such a name. Send organization_id.')
   if (id !== undefined && id !== known?.id) {
     errors.invalid('organization_name', 'organization_id names another organization.')
     return id
@@ -74,11 +76,11 @@ async function planPerson(body: Body, writing: Writing<Row>) {
   const user_id = await resolveOwnerId(writing, body.user_id)
   const columns = {
     name: body.name,
-    name_key: body.name === undefined ? undefined : fold(body.name),
+    name_key: body.name === undefined ? undefined : textKey(body.name),
     emails: current ? emails && JSON.stringify(emails) : JSON.stringify(emails ?? []),
     contact_numbers: current ? numbers && JSON.stringify(numbers) : JSON.stringify(numbers ?? []),
     job_title: body.job_title,
-    job_title_key: body.job_title === undefined ? undefined : body.job_title === null ? null : fold(body.job_title),
+    job_title_key: body.job_title === undefined ? undefined : body.job_title === null ? null : textKey(body.job_title),
     user_id,
     ...consentColumns(ctx, body.subscribed, current),
   }

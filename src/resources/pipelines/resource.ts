@@ -13,8 +13,9 @@ import { oncePerBatch, queryCached } from '../../kernel/query/statement-cache.ts
 import { visible } from '../../kernel/query/visibility.ts'
 import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
 import { uniqueName } from '../../kernel/resource/references.ts'
-import { currencyText, fold } from '../../kernel/values/format.ts'
+import { currencyText } from '../../kernel/values/format.ts'
 import { fromSum, sumOf } from '../../kernel/values/money.ts'
+import { textKey } from '../../kernel/values/names.ts'
 import { transaction, write } from '../../kernel/write/write.ts'
 import { leadsCount } from '../sources/usage.ts'
 import { deferredReply } from '../system/jobs.ts'
@@ -166,7 +167,7 @@ async function saveStages(
     }
   }
   for (const { id, code, name, probability, sort_order } of plan.stages) {
-    const columns = { name, name_key: fold(name), probability, sort_order }
+    const columns = { name, name_key: textKey(name), probability, sort_order }
     const was = id === null ? undefined : present.get(id)
     if (id === null) {
       await ctx.db

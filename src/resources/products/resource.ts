@@ -6,8 +6,8 @@ import { canCall } from '../../kernel/context.ts'
 import { linked, moneyField, textField, value } from '../../kernel/query/filter.ts'
 import { defineResource } from '../../kernel/resource/define-resource.ts'
 import { unique } from '../../kernel/resource/references.ts'
-import { fold } from '../../kernel/values/format.ts'
 import { fromScaled, scaled } from '../../kernel/values/money.ts'
+import { textKey } from '../../kernel/values/names.ts'
 import { withAttributes } from '../attributes/with-attributes.ts'
 import { checkTagIds, readTags, setTags, tagsIn } from '../tags/tag-links.ts'
 import { loadInventories } from './inventories.ts'
@@ -56,7 +56,7 @@ export const products = defineResource(
     ],
     toRow: async ({ sku, name, description, quantity, price, tag_ids }, writing) => {
       const { ctx, current, errors } = writing
-      const key = sku === undefined ? undefined : fold(sku)
+      const key = sku === undefined ? undefined : textKey(sku)
       await unique(writing, {
         field: 'sku',
         table: 'products',
@@ -71,7 +71,7 @@ export const products = defineResource(
         sku,
         sku_key: key,
         name,
-        name_key: name === undefined ? undefined : fold(name),
+        name_key: name === undefined ? undefined : textKey(name),
         description,
         quantity: scaled(quantity),
         price: scaled(price),

@@ -9,8 +9,9 @@ import { visible } from '../../kernel/query/visibility.ts'
 import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
 import { checkReference, expandReferences } from '../../kernel/resource/references.ts'
 import { mergeAddress, readAddress } from '../../kernel/values/address.ts'
-import { fold, today } from '../../kernel/values/format.ts'
+import { today } from '../../kernel/values/format.ts'
 import { fromScaled, isAmount, toScaled } from '../../kernel/values/money.ts'
+import { textKey } from '../../kernel/values/names.ts'
 import { withAttributes } from '../attributes/with-attributes.ts'
 import { leads } from '../leads/resource.ts'
 import { personRef } from '../persons/contacts.ts'
@@ -123,7 +124,7 @@ async function columnsOf(body: Body, writing: Writing<Row>): Promise<Record<stri
   await checkTagIds(ctx, errors, body.tag_ids)
   return {
     subject,
-    subject_key: subject === undefined ? undefined : fold(subject),
+    subject_key: subject === undefined ? undefined : textKey(subject),
     description: body.description,
     person_id,
     user_id: await ownerColumn(writing, body.user_id),

@@ -9,8 +9,9 @@ import type { Schema } from '../../contract/types.ts'
 import { assertCanCall, type Context, canCall } from '../../kernel/context.ts'
 import type { Handlers } from '../../kernel/handler.ts'
 import type { Resource } from '../../kernel/resource/define-resource.ts'
-import { fold } from '../../kernel/values/format.ts'
+import { queryParts, searchPhrase } from '../../kernel/values/names.ts'
 import { leadsWithUnreadableAddresses } from '../leads/person.ts'
+import { searchedNumber } from '../persons/phone-numbers.ts'
 
 type Hit = Schema<'SearchHit'>
 type Type = Hit['type']
@@ -54,7 +55,7 @@ function typesOf(ctx: Context, searched: Searched, named: readonly Type[] | unde
 }
 
 interface SearchQuery {
-  words: string[]
+  phrases: string[][]
   types: Type[]
   among?: Expression<unknown>
   limit: number
@@ -144,15 +145,16 @@ export const searchHandlers = (searched: () => Searched) =>
   ({
     searchRecords: async (ctx, { query: { q, types: named, per_page: size = 10 } }) => {
       const types = typesOf(ctx, searched(), named)
-      const words = [...new Set(fold(q).split(/\s+/).filter(Boolean))]
-      const first = await candidates(ctx, { words, types, limit: firstWindow })
+      const words = queryParts(q)
+      const phrases = [words.map(searchPhrase).filter(Boolean), searchedNumber(q, ctx).slice(-1)]
+      const first = await candidates(ctx, { phrases, types, limit: firstWindow })
       let data = await visible(ctx, searched(), words, first)
       if (data.length < size && first.length === firstWindow)
         data = await visible(
           ctx,
           searched(),
           words,
-          await candidatesInSight(ctx, searched(), { words, types, limit: size }),
+          await candidatesInSight(ctx, searched(), { phrases, types, limit: size }),
         )
       data = data.slice(0, size)
       const { length } = data

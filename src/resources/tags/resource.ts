@@ -11,7 +11,7 @@ import { oncePerBatch, queryCached } from '../../kernel/query/statement-cache.ts
 import { defineResource } from '../../kernel/resource/define-resource.ts'
 import { massDestroy } from '../../kernel/resource/mass.ts'
 import { expandReferences, uniqueName } from '../../kernel/resource/references.ts'
-import { fold } from '../../kernel/values/format.ts'
+import { textKey } from '../../kernel/values/names.ts'
 import { deleteOrDefer } from '../system/jobs.ts'
 import { userRef } from '../users/owner.ts'
 import { pictureUrl } from '../users/picture.ts'
@@ -85,7 +85,7 @@ export const tags = defineResource({
  * when the tag does not exist and the caller may not create tags.
  */
 export async function findOrCreateTag(ctx: Context, name: string): Promise<number> {
-  const key = fold(name)
+  const key = textKey(name)
   const build = () => ctx.db.selectFrom('tags').select('id').where('name_key', '=', key)
   const read = () => queryCached(ctx, { name: 'tags: by name', values: [key], build })
   const [known] = await oncePerBatch(ctx, `tags: by name ${key}`, read)

@@ -13,7 +13,7 @@ export const maxTokens = 50
  * because the table has no such column.
  */
 export const tokenRows = (ctx: Context) => {
-  const name: RawBuilder<string> = ctx.services.store.dialect.fold('name')
+  const name: RawBuilder<string> = ctx.services.store.dialect.textKey('name')
   const tokens = ctx.db
     .selectFrom('tokens')
     .select([

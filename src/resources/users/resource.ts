@@ -8,12 +8,13 @@ import { withCurrentCaller } from '../../kernel/auth/tokens.ts'
 import type { Context } from '../../kernel/context.ts'
 import { notFound } from '../../kernel/errors.ts'
 import type { Handler, Handlers } from '../../kernel/handler.ts'
-import { linked, textField, value } from '../../kernel/query/filter.ts'
+import { foldedField, linked, textField, value } from '../../kernel/query/filter.ts'
 import { visible } from '../../kernel/query/visibility.ts'
 import { defineResource, type Resource, type Writing } from '../../kernel/resource/define-resource.ts'
 import { massDestroy, massUpdate } from '../../kernel/resource/mass.ts'
 import { checkReference, checkReferences, expandReferences } from '../../kernel/resource/references.ts'
 import { fold } from '../../kernel/values/format.ts'
+import { textKey } from '../../kernel/values/names.ts'
 import { answering, inSteps } from '../../kernel/write/idempotency.ts'
 import { transaction } from '../../kernel/write/write.ts'
 import { passwordLink } from '../authentication/password-links.ts'
@@ -63,13 +64,13 @@ const baseUsers = defineResource({
   },
   filter: () => ({
     name: textField('users.name_key'),
-    email: textField('users.email_key'),
+    email: foldedField('users.email_key'),
     status: value('users.status'),
     view_permission: value('users.view_permission'),
     role_id: value('users.role_id'),
     group_id: linked('user_groups', 'users.id', 'user_id', 'group_id'),
   }),
-  search: [{ key: 'users.name_key' }, { key: 'users.email_key' }],
+  search: [{ key: 'users.name_key' }, { text: 'users.email' }],
   toRow: async (body: WithPasswordHash<Write>, writing) => {
     await checkCredentials(writing, body, writing.current)
     await checkPicture(writing, body.image_file_id)
@@ -79,7 +80,7 @@ const baseUsers = defineResource({
     const { name, email, status, view_permission, role_id, password_hash } = body
     return {
       name,
-      name_key: name === undefined ? undefined : fold(name),
+      name_key: name === undefined ? undefined : textKey(name),
       email,
       email_key: email === undefined ? undefined : fold(email),
       status: status === undefined ? undefined : Number(status),

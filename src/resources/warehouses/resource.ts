@@ -6,7 +6,7 @@ import { linked, textField } from '../../kernel/query/filter.ts'
 import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
 import { uniqueName } from '../../kernel/resource/references.ts'
 import { mergeAddress, readAddress, requireAddress } from '../../kernel/values/address.ts'
-import { fold } from '../../kernel/values/format.ts'
+import { textKey } from '../../kernel/values/names.ts'
 import { withAttributes } from '../attributes/with-attributes.ts'
 import { checkUniquePoints, cleanContactPoints, saveUniquePoints } from '../persons/contacts.ts'
 import { clearInventories, refuseIfStocked } from '../products/inventories.ts'
@@ -31,7 +31,7 @@ async function columnsOf(body: Body, writing: Writing<Row>): Promise<Record<stri
     ...(await uniqueName(writing, { table: 'warehouses', entity: 'warehouses', noun: 'warehouse' }, body.name)),
     description: body.description,
     contact_name: body.contact_name,
-    contact_name_key: body.contact_name === undefined ? undefined : fold(body.contact_name),
+    contact_name_key: body.contact_name === undefined ? undefined : textKey(body.contact_name),
     contact_emails: emails && JSON.stringify(emails),
     contact_numbers: current ? numbers && JSON.stringify(numbers) : JSON.stringify(numbers ?? []),
     contact_address: address,

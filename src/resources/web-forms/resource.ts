@@ -5,7 +5,7 @@ import { warn } from '../../kernel/context.ts'
 import { ValidationErrors } from '../../kernel/errors.ts'
 import { flagField, textField, value } from '../../kernel/query/filter.ts'
 import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
-import { fold } from '../../kernel/values/format.ts'
+import { textKey } from '../../kernel/values/names.ts'
 import { loadFields, planFields, referencesInDefaults, replacingInDefaults, saveFields } from './fields.ts'
 import { loadFormAttributes, missingAttributeWarnings } from './missing-attributes.ts'
 
@@ -56,7 +56,7 @@ export const webForms = defineResource({
     return {
       ...(!current && { form_id: randomBytes(16).toString('hex') }),
       title: body.title,
-      title_key: body.title === undefined ? undefined : fold(body.title),
+      title_key: body.title === undefined ? undefined : textKey(body.title),
       description: body.description,
       submit_button_label: body.submit_button_label,
       submit_success_action: body.submit_success_action,

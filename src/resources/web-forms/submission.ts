@@ -8,6 +8,7 @@ import type { Body, Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { Problem, ValidationErrors } from '../../kernel/errors.ts'
 import { fold } from '../../kernel/values/format.ts'
+import { textKey } from '../../kernel/values/names.ts'
 import { transaction } from '../../kernel/write/write.ts'
 import { findChoosable } from '../attributes/lookups.ts'
 import { checkValues } from '../attributes/with-attributes.ts'
@@ -132,7 +133,7 @@ async function leadOf(ctx: Context, values: Json): Promise<Json> {
   const source = await ctx.db
     .selectFrom('lead_sources')
     .select('id')
-    .where('name_key', '=', fold('Web Form'))
+    .where('name_key', '=', textKey('Web Form'))
     .executeTakeFirst()
   return {
     title: 'Lead From Web Form',

@@ -1,8 +1,10 @@
 // Evaluates the conditions of a workflow for a record snapshot from the event log.
 // The result depends only on the arguments, which include the day of {{today}} and the time zone.
 // Null equals only null and has no order.
+
+import { digitsOf } from '../../../db/schema/search-folding.ts'
 import { canonicalDate, canonicalTime, isDateOnly } from '../../contract/input/formats.ts'
-import { fold, phoneKey } from '../../kernel/values/format.ts'
+import { fold } from '../../kernel/values/format.ts'
 import type { Snapshot } from '../../kernel/write/events.ts'
 import { type ComparableField, operatorsByKind } from './comparable-fields.ts'
 import { type Condition, UnanswerableCondition } from './conditions.ts'
@@ -89,7 +91,7 @@ const plain = (value: unknown): unknown => value
 const pointText = (value: unknown): string =>
   String(typeof value === 'object' && value !== null ? (value as { value: string }).value : value)
 const foldedValue = (value: unknown): string => fold(pointText(value))
-const phoneValue = (value: unknown): string => phoneKey(pointText(value))
+const phoneValue = (value: unknown): string => digitsOf(pointText(value))
 
 function equals(
   code: string,

@@ -1,7 +1,9 @@
 // The types `email` and `phone`: lists of contact points.
 import { type SqlBool, sql } from 'kysely'
+import { numbersIn } from '../../../../db/schema/phone-numbers.ts'
+import { digitsOf } from '../../../../db/schema/search-folding.ts'
 import type { Schema } from '../../../contract/types.ts'
-import { fold, phoneKey } from '../../../kernel/values/format.ts'
+import { fold } from '../../../kernel/values/format.ts'
 import { refTo, type ValueType } from './value-type.ts'
 
 export type ContactPoint = Schema<'ContactPoint'>
@@ -24,6 +26,8 @@ export function toPoints(
   for (const [index, { value, label }] of sent.entries()) {
     if (value === null) continue
     if (lostDigits.test(value)) refuse(`${index}.value`, 'A spreadsheet has lost digits of this number.')
+    const several = keyOf === fold ? null : numbersIn(value)
+    if (several) refuse(`${index}.value`, `These are ${several.length} numbers. Send each as an entry of its own.`)
     const key = keyOf(value)
     if (seen.has(key)) refuse(`${index}.value`, 'This value occurs twice.')
     seen.add(key)
@@ -50,4 +54,4 @@ const points = (input: string, keyOf: (value: string) => string, mode: 'equals' 
 })
 
 export const email = points('EmailPointInput', fold, 'equals')
-export const phone = points('PhonePointInput', phoneKey, 'phone')
+export const phone = points('PhonePointInput', digitsOf, 'phone')

@@ -20,6 +20,7 @@ const examples: Record<NonNullable<Attribute['validation']>, string> = {
 
 const line = ({ validation }: Attribute): OpenSchema => ({
   type: 'string',
+  'x-line': true,
   maxLength: 255,
   ...(validation && validations[validation]),
 })

@@ -1,0 +1,47 @@
+// The SQL functions that fold texts as schema/search-folding.ts does, built from its tables.
+
+import {
+  apostrophes,
+  blanks,
+  expansions,
+  ignored,
+  keySeparator,
+  replacements,
+  unspaced,
+} from '../schema/search-folding.ts'
+
+const quoted = (text: string): string => `'${text.replaceAll("'", "''")}'`
+const classOf = (inside: string): string => quoted(`[${inside}]`)
+const functionOf = (name: string, body: string): string =>
+  `create or replace function ${name} returns text language sql immutable strict parallel safe return ${body}`
+
+const expanded = (text: string): string =>
+  expansions.reduce((inner, [from, to]) => `replace(${inner}, ${quoted(from)}, ${quoted(to)})`, text)
+const [from, to] = [0, 1].map((side) => quoted(replacements.map((pair) => pair[side]).join('')))
+const lowered = `lower(normalize(regexp_replace(content, ${classOf(apostrophes)}, '''', 'g'), nfkd) collate "und-x-icu")`
+const withoutMarks = `regexp_replace(${lowered} collate "C", ${classOf(ignored)}, '', 'g')`
+const folded = `normalize(${expanded(`translate(${withoutMarks}, ${from}, ${to})`)}, nfc)`
+const exact = `lower(normalize(content, nfc) collate "und-x-icu") collate "C"`
+const search = 'accord_search_fold(content)'
+const key = `left(${search}, greatest(255, length(content)))`
+const parts = `case when strpos(plain, '''') = 0 then ''
+  else regexp_replace(plain collate "und-x-icu", '[^'']*''([[:alnum:]]*)[^'']*', '\\1 ', 'g') end`
+const spaced = `regexp_replace(replace(plain, '''', '') || ' ' || ${parts}, ${quoted(`([${unspaced}])`)}, ' \\1 ', 'g')`
+
+/** `accord_plain` keeps apostrophes. PostgreSQL parses the bodies in this order. */
+export const foldingFunctions = [
+  functionOf(
+    'accord_plain(content text)',
+    `btrim(regexp_replace(${folded}, ${quoted(`[${blanks}]+`)}, ' ', 'g'), ' ') collate "C"`,
+  ),
+  functionOf('accord_search_fold(content text)', `replace(accord_plain(content), '''', '') collate "C"`),
+  functionOf(
+    'accord_text_key(content text)',
+    `(case when ${key} = ${exact} then ${exact} else ${key} || chr(${keySeparator.codePointAt(0)}) || ${exact} end) collate "C"`,
+  ),
+  functionOf(
+    'accord_words_of(plain text)',
+    `btrim(regexp_replace(${spaced} collate "und-x-icu", '[^[:alnum:]]+', ' ', 'g'), ' ')`,
+  ),
+  functionOf('accord_words(content text)', 'accord_words_of(accord_plain(content))'),
+] as const
