@@ -45,7 +45,7 @@ const nouns: Record<string, EventNoun> = {
   'quotes.tag': noun('quotes', 'The tag of a quote', linked),
   activity: noun('activities', 'An activity', restorable, 'Activity'),
   'activities.file': noun('activities', 'The file of an activity', linked),
-  email: noun('emails', 'An e-mail', restorable, 'Email'),
+  email: noun('emails', 'An e-mail', [...restorable, 'bounced'], 'Email'),
   'emails.tag': noun('emails', 'The tag of an e-mail', linked),
   'settings.attribute': noun('attributes', 'An attribute', created, 'AttributeDefinition'),
   'settings.email_templates': noun('email-templates', 'An e-mail template', created, 'EmailTemplate'),
@@ -84,6 +84,7 @@ const predicates: Record<string, string> = {
   won: 'was won',
   lost: 'was lost',
   reopened: 'was reopened',
+  bounced: 'came back undelivered',
   run: 'was run',
   resend: 'was sent again',
   save: 'was saved',
@@ -95,7 +96,9 @@ const predicates: Record<string, string> = {
 }
 
 /** The verbs of events that the log stores without the suffix `.after`. */
-const bareVerbs: readonly string[] = 'restore won lost reopened started completed failed update-password'.split(' ')
+const bareVerbs: readonly string[] = 'restore won lost reopened bounced started completed failed update-password'.split(
+  ' ',
+)
 
 export interface CatalogueEvent {
   /** The name without a suffix, as in x-events. */

@@ -182,6 +182,7 @@ export interface EmailsTable {
   version: Generated<number>
   raw_file_id: number | null
   reply_addresses: Generated<string>
+  bounced_at: string | null
 }
 
 export interface EventReadersTable {

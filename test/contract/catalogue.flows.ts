@@ -1,5 +1,8 @@
 // Flows that fire the events that no single generated request fires. Each flow creates its records
 // through the API and runs background work.
+import { systemContext } from '../../src/kernel/context.ts'
+import { transaction } from '../../src/kernel/write/write.ts'
+import { queueBounce } from '../../src/resources/emails/bounces.ts'
 import { adminPassword } from '../support/app.ts'
 import { csvOf, importing } from '../support/importing.ts'
 import type { World } from './support.ts'
@@ -38,4 +41,15 @@ const winLoseAndReopen: Flow = async ({ server }) => {
     await server.admin.put(`/leads/${body.data.id}/stage`, { lead_pipeline_stage_id: stage })
 }
 
-export const flows: readonly Flow[] = [changeOwnPassword, importToTheEnd, failToSignIn, winLoseAndReopen]
+const bounce: Flow = async ({ server }) => {
+  const address = 'gone@example.com'
+  const { body } = await server.admin.post('/emails', { subject: 'Hi', reply: '<p>Hi</p>', reply_to: [address] })
+  // This installation has no mail server.
+  await server.store.db.updateTable('emails').set({ status: 'sent' }).where('id', '=', body.data.id).execute()
+  const messageIds = [body.data.message_id]
+  await transaction(systemContext(server.app.services, 'inbound_mail'), (ctx) =>
+    queueBounce(ctx, { messageIds, recipients: [{ address, reason: '550 5.1.1 unknown' }] }),
+  )
+}
+
+export const flows: readonly Flow[] = [changeOwnPassword, importToTheEnd, failToSignIn, winLoseAndReopen, bounce]

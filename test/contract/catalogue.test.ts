@@ -27,7 +27,7 @@ product.inventory update
 quote create update delete restore
 activity create update delete restore
 activities.file create delete
-email create update delete restore
+email create update delete restore bounced
 persons.tag create delete
 organizations.tag create delete
 products.tag create delete
@@ -74,7 +74,7 @@ const bareOnly = [
   'data_transfer.imports.started',
   'data_transfer.imports.completed',
   'user.session.failed',
-  ...['lead.won', 'lead.lost', 'lead.reopened'],
+  ...['lead.won', 'lead.lost', 'lead.reopened', 'email.bounced'],
   ...['lead', 'contacts.person', 'contacts.organization', 'product', 'quote', 'activity', 'email'].map(
     (noun) => `${noun}.restore`,
   ),

@@ -73,13 +73,20 @@ describe('a bounce of a sent e-mail', () => {
     server.events()
     await receive({ email: bounce(mail.message_id, 'Gone@example.com', '5.1.1') })
     expect(await shown(mail.id)).toMatchObject({
-      status: 'sent',
+      status: 'bounced',
       error: 'Bounced for Gone@example.com: 550 5.1.1 unknown',
     })
     expect(await suppressed()).toEqual([['gone@example.com', 'bounced']])
     expect(server.events()).toEqual(
-      expect.arrayContaining(['email.update.after', 'marketing.suppression.create.after']),
+      expect.arrayContaining(['email.update.after', 'email.bounced', 'marketing.suppression.create.after']),
     )
+    const ids = async (query: string) =>
+      (await server.admin.get(`/emails?${query}`)).body.data.map(({ id }: { id: number }) => id)
+    expect(await ids('status=bounced')).toEqual([mail.id])
+    expect(await ids('status=sent')).toEqual([])
+    server.events()
+    await receive({ email: bounce(mail.message_id, 'Gone@example.com', '5.1.1') })
+    expect(server.events().filter((name: string) => name.startsWith('email'))).toEqual([])
     await receive({ email: bounce(mail.message_id, 'bo@example.com', '5.2.1') })
     expect((await shown(mail.id)).error).toBe(
       'Bounced for Gone@example.com: 550 5.1.1 unknown; Bounced for bo@example.com: 550 5.2.1 unknown',

@@ -1,7 +1,7 @@
 // Defines the e-mails resource: written and received e-mails, in folders and threads,
 // linked to a person and a lead. The rules are in content.ts, folders.ts, threads.ts and
 // visibility.ts.
-import { type SqlBool, sql } from 'kysely'
+import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import { author, type Context } from '../../kernel/context.ts'
 import {
@@ -104,6 +104,15 @@ const addressSearch = (column: string): SearchField => ({
     sql<SqlBool>`exists (select 1 from ${dialect.jsonTexts(column, 'address')} where ${dialect.searchFold('address.value')} like ${likePattern(word)} escape '\\')`,
 })
 
+/** A bounced e-mail keeps `sent` in the column `status`. */
+function hasStatus(values: readonly (string | number)[]): RawBuilder<SqlBool> {
+  const stored = values.filter((value) => value !== 'bounced')
+  const bounced = sql`(emails.status = 'sent' and emails.bounced_at is not null)`
+  const others = sql`(emails.status in (${sql.join(stored)}) and emails.bounced_at is null)`
+  const tests = [...(stored.length > 0 ? [others] : []), ...(stored.length < values.length ? [bounced] : [])]
+  return sql<SqlBool>`(${sql.join(tests, sql` or `)})`
+}
+
 const attached = sql`(select 1 from email_attachments as file where file.email_id = emails.id)`
 
 export const emails = defineResource({
@@ -139,7 +148,7 @@ export const emails = defineResource({
   },
   filter: () => ({
     folder: linked('email_folders', 'emails.id', 'email_id', 'folder'),
-    status: value('emails.status'),
+    status: exists(hasStatus),
     is_read: flagField('emails.is_read'),
     source: value('emails.source'),
     user_type: value('emails.user_type'),
@@ -187,7 +196,7 @@ export const emails = defineResource({
     name: row.name,
     source: row.source as Email['source'],
     user_type: row.user_type as Email['user_type'],
-    status: row.status as Email['status'],
+    status: row.bounced_at === null ? (row.status as Email['status']) : 'bounced',
     error: row.error,
     attempts: row.attempts,
     sent_at: row.sent_at,

@@ -1,9 +1,11 @@
 // Records bounces of sent e-mails and of campaigns. A bounce must name the Message-ID of an e-mail
 // of this installation and a recipient of that e-mail. A forged bounce therefore has no effect.
+import type { Schema } from '../../contract/types.ts'
 import { defineJob } from '../../jobs/queue.ts'
 import { type Context, now, systemContext } from '../../kernel/context.ts'
 import { fold } from '../../kernel/values/format.ts'
-import { transaction } from '../../kernel/write/write.ts'
+import { changedKeys, derivedKeysOf } from '../../kernel/write/event-log.ts'
+import { emitOnly, transaction } from '../../kernel/write/write.ts'
 import { cutText } from '../../mail/cut-text.ts'
 import type { Bounce, FailedRecipient } from '../../mail/parse/parse.ts'
 import { bounceKind } from '../emails/bounces.ts'
@@ -38,19 +40,33 @@ async function recordAtEmail(ctx: Context, { messageIds, recipients }: Bounce): 
   const own = recipients.filter(({ address }) => known.has(fold(address)))
   const hidden = hiddenRecipients(sent)
   const told = own.map(({ address, reason }) => withoutHidden(`Bounced for ${address}: ${reason}`, hidden))
-  const errors = new Set([...(mail.error === null ? [] : [mail.error]), ...told])
-  const error = cutText([...errors].join('; '), maxErrorLength)
-  if (own.length > 0 && error !== mail.error)
-    await changeEmail(
-      ctx,
-      mail.id,
-      { error },
-      () => undefined,
-      async ({ db }) => {
-        await db.updateTable('emails').set({ error }).where('id', '=', mail.id).execute()
-      },
-    )
+  // A mail server may report the same bounce again.
+  const fresh = told.filter((sentence) => !mail.error?.includes(sentence))
+  const error = cutText([...(mail.error === null ? [] : [mail.error]), ...fresh].join('; '), maxErrorLength)
+  if (fresh.length > 0 && error !== mail.error) await setBounced(ctx, mail.id, error)
   return own
+}
+
+/** Gives an e-mail the status `bounced` and emits the follow-up event `email.bounced`. */
+async function setBounced(ctx: Context, id: number, error: string): Promise<void> {
+  let before: Schema<'Email'> | undefined
+  const after = await changeEmail(
+    ctx,
+    id,
+    { error },
+    (mail) => {
+      before = mail
+    },
+    async ({ db }) => {
+      await db
+        .updateTable('emails')
+        .set({ error, bounced_at: now(ctx) })
+        .where('id', '=', id)
+        .execute()
+    },
+  )
+  const changed = changedKeys({ ...before }, { ...after }, derivedKeysOf(ctx, 'emails'))
+  await emitOnly(ctx, 'email.bounced', { entity: 'emails', id, before: { ...before }, shown: { ...after }, changed })
 }
 
 /** Marks the entry of a campaign as failed. Returns the recipient. */
