@@ -71,7 +71,7 @@ function choose(value: unknown, schema: SchemaObject): SchemaObject {
 }
 
 function distinct(name: string, text: string, schema: SchemaObject): string {
-  if (schema.format === 'email') return `person${unique()}@example.com`
+  if (/email$/.test(String(schema.format))) return `person${unique()}@example.com`
   if (schema.format === 'phone') return `+1 202 ${String(unique()).padStart(7, '0')}`
   if (name === 'code' && String(schema.pattern).includes('_')) return `${text}_${unique()}`
   return ['name', 'title', 'sku'].includes(name) && !schema.enum ? `${text} ${unique()}` : text

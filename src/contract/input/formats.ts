@@ -2,6 +2,7 @@
 // timestamps to their canonical form.
 import type { Ajv } from 'ajv'
 import { DateTime } from 'luxon'
+import { isEmailAddress } from './email-addresses.ts'
 
 const offset = /(?:z|[+-](?:[01]\d|2[0-3]):?[0-5]\d)$/i
 const timestamp = /^\d{4}-\d{2}-\d{2}[t ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:z|[+-](?:[01]\d|2[0-3]):?[0-5]\d)?$/i
@@ -62,10 +63,6 @@ export function isDecimal4(value: number): boolean {
 
 export const decimalText = /^-?\d{1,15}(?:\.\d{1,4})?$/
 
-// A mailbox of RFC 5321 without quoted local parts and address literals, which no mail provider
-// assigns.
-const email =
-  /^(?=.{3,254}$)(?=.{1,64}@)[a-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*@(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/i
 /**
  * Returns whether a text has the form of a telephone number. It may contain other characters, such
  * as "ext.".
@@ -81,7 +78,7 @@ const isDate = (text: string): boolean => canonicalDate(text, 'utc') === text
 const isTimestamp = (text: string): boolean => canonicalTimestamp.test(text) && canonicalTime(text, 'utc') === text
 
 const texts: Record<string, (text: string) => boolean> = {
-  email: (text) => email.test(text),
+  email: isEmailAddress,
   phone,
   country: (text) => countries.has(text),
   date: isDate,
@@ -102,7 +99,6 @@ export const valueNames: readonly string[] = [...Object.keys(texts), ...numbers]
  * values.
  */
 export function addFormats(ajv: Ajv): Ajv {
-  ajv.addFormat('email', email)
   ajv.addFormat('date', isDate)
   ajv.addFormat('date-time', isTimestamp)
   ajv.addFormat('double', true)

@@ -3,6 +3,7 @@
 // that the validator refuses invalid ones.
 
 import type { Ignorable, OperationFact } from '../operations.gen.ts'
+import { canonicalAddress } from './email-addresses.ts'
 import { canonicalDate, canonicalTime, decimalText } from './formats.ts'
 import { composed, inOneLine, withNewlines } from './text-rules.ts'
 import { isExactNumber } from './unsafe-numbers.ts'
@@ -199,6 +200,7 @@ function normalizeScalar(value: unknown, shape: Shape, { zone, exact = false }: 
     if (text === '') return exact && !mayBeEmpty(shape) ? text : null
     if (kind === 'date-time') return canonicalTime(text, zone) ?? text
     if (kind === 'date') return canonicalDate(text, zone) ?? text
+    if (kind === 'email') return canonicalAddress(text)
     if (kind === 'country') return text.toUpperCase()
     if (shape['x-line']) return inOneLine(text)
     return text

@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import { DateTime } from 'luxon'
 import type { Config } from '../../config/config.ts'
+import { canonicalAddress } from '../../contract/input/email-addresses.ts'
 
 /**
  * Normalizes a name for comparing and sorting: NFC and lower case. The `…_key` columns contain the
@@ -10,6 +11,9 @@ import type { Config } from '../../config/config.ts'
 export { caseFold as fold } from '../../../db/schema/case-folding.ts'
 
 import { caseFold as fold } from '../../../db/schema/case-folding.ts'
+
+/** Normalizes an e-mail address for comparisons. */
+export const addressKey = (address: string): string => fold(canonicalAddress(address.trim()))
 
 export const currencyText = (value: number, { locale, currency }: Pick<Config, 'locale' | 'currency'>): string =>
   new Intl.NumberFormat(locale, { style: 'currency', currency }).format(value)

@@ -3,11 +3,12 @@
 import { padToBucket } from '../../../db/compiled-queries.ts'
 import type { Context } from '../../kernel/context.ts'
 import { queryCached } from '../../kernel/query/statement-cache.ts'
+import { addressKey } from '../../kernel/values/format.ts'
 import { foldedPartOf, hasFoldedKey, searchFold, textKey } from '../../kernel/values/names.ts'
 import type { ImportPlan } from './apply-row.ts'
 import { nameIn } from './list-cells.ts'
 import { personsByAddress } from './match-records.ts'
-import { addressesOf, addressKey, type Directory, loadDirectory } from './references.ts'
+import { addressesOf, type Directory, loadDirectory } from './references.ts'
 import type { RowDraft } from './row-drafts.ts'
 import type { ImportLine } from './run.ts'
 

@@ -6,7 +6,7 @@ import { padToBucket } from '../../../db/compiled-queries.ts'
 import { phoneKeys } from '../../../db/schema/phone-numbers.ts'
 import type { Context } from '../../kernel/context.ts'
 import { queryCached } from '../../kernel/query/statement-cache.ts'
-import { fold } from '../../kernel/values/format.ts'
+import { addressKey } from '../../kernel/values/format.ts'
 import { foldedPartOf, hasFoldedKey, searchFold, textKey } from '../../kernel/values/names.ts'
 import { attributeSet } from '../attributes/attribute-set.ts'
 import { type ImportAction, type ImportType, keyColumns } from './columns.ts'
@@ -33,7 +33,7 @@ export function matchKeysOf(
   }
   const texts =
     type === 'persons' ? (body.emails ?? []).map(({ value }) => value) : [type === 'products' ? body.sku : body.name]
-  const keyOf = type === 'persons' ? fold : textKey
+  const keyOf = type === 'persons' ? addressKey : textKey
   const keys = texts.flatMap((text) => (typeof text === 'string' ? [keyOf(text)] : []))
   if (action === 'delete') return keys.slice(0, 1)
   return type === 'persons' && keys.length === 0 ? numberKeys(ctx, body) : keys

@@ -5,7 +5,7 @@ import { nearest } from '../../contract/input/did-you-mean.ts'
 import type { Context } from '../../kernel/context.ts'
 import { queryCached } from '../../kernel/query/statement-cache.ts'
 import { canSeeOwner } from '../../kernel/query/visibility.ts'
-import { fold } from '../../kernel/values/format.ts'
+import { addressKey, fold } from '../../kernel/values/format.ts'
 import { namedLike, searchFold } from '../../kernel/values/names.ts'
 import { defaultPipelineId } from '../pipelines/resource.ts'
 import type { ImportPlan } from './apply-row.ts'
@@ -16,8 +16,6 @@ import { type RowDraft, type RowError, rowRefused, toRowErrors } from './row-dra
 
 /** The error code of a name that no record has, and of a value that the named record excludes. */
 export const unknownCode = 'unknown_reference'
-
-export const addressKey = (email: string): string => fold(email.trim())
 
 interface Named {
   id: number

@@ -4,6 +4,7 @@
 import { Readable } from 'node:stream'
 import type { Insertable, Selectable } from 'kysely'
 import type { DB } from '../../../db/tables.gen.ts'
+import { canonicalAddress } from '../../contract/input/email-addresses.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
 import type { Upload } from '../../kernel/files/file-store.ts'
@@ -54,7 +55,7 @@ export async function receiveMail(
   received: ReceivedMail,
   { raw, folder = 'inbox', isSeen = false }: ReceiveOptions,
 ): Promise<ReceiveResult> {
-  const mail = await withOwnId(ctx, received, folder)
+  const mail = await withOwnId(ctx, withCanonicalAddresses(received), folder)
   const known = await findKnown(ctx, mail)
   if (known && !(await isSentDraft(ctx, known, folder))) return known
   // The request's If-Match header does not apply to this e-mail.
@@ -87,6 +88,23 @@ export async function receiveMail(
     return other
   } finally {
     await cleanUpUploads(own, !isStored)
+  }
+}
+
+/** Gives internationalized domains the form in which addresses are stored. */
+function withCanonicalAddresses(mail: ReceivedMail): ReceivedMail {
+  const all = (addresses: readonly string[]): string[] => addresses.map(canonicalAddress)
+  const { from } = mail
+  return {
+    ...mail,
+    from: from && { ...from, address: canonicalAddress(from.address) },
+    authors: all(mail.authors),
+    sender: all(mail.sender),
+    replyTo: all(mail.replyTo),
+    to: all(mail.to),
+    cc: all(mail.cc),
+    bcc: all(mail.bcc),
+    recipients: all(mail.recipients),
   }
 }
 

@@ -3,7 +3,7 @@
 import type { Schema } from '../../contract/types.ts'
 import { defineJob } from '../../jobs/queue.ts'
 import { type Context, now, systemContext } from '../../kernel/context.ts'
-import { fold } from '../../kernel/values/format.ts'
+import { addressKey } from '../../kernel/values/format.ts'
 import { changedKeys, derivedKeysOf } from '../../kernel/write/event-log.ts'
 import { emitOnly, transaction } from '../../kernel/write/write.ts'
 import { cutText } from '../../mail/cut-text.ts'
@@ -36,8 +36,8 @@ async function recordAtEmail(ctx: Context, { messageIds, recipients }: Bounce): 
   if (!mail) return []
   const [to, cc, bcc] = [mail.reply_to, mail.cc, mail.bcc].map((list) => JSON.parse(list) as string[])
   const sent = { to: to ?? [], cc: cc ?? [], bcc: bcc ?? [] }
-  const known = new Set([...sent.to, ...sent.cc, ...sent.bcc].map(fold))
-  const own = recipients.filter(({ address }) => known.has(fold(address)))
+  const known = new Set([...sent.to, ...sent.cc, ...sent.bcc].map(addressKey))
+  const own = recipients.filter(({ address }) => known.has(addressKey(address)))
   const hidden = hiddenRecipients(sent)
   const told = own.map(({ address, reason }) => withoutHidden(`Bounced for ${address}: ${reason}`, hidden))
   // A mail server may report the same bounce again.
@@ -77,7 +77,7 @@ async function recordInLedger(ctx: Context, { messageIds, recipients }: Bounce):
     .where('message_id', 'in', messageIds)
     .where('state', 'in', ['sent', 'uncertain'])
     .executeTakeFirst()
-  const own = recipients.find(({ address }) => fold(address) === fold(entry?.address ?? ''))
+  const own = recipients.find(({ address }) => addressKey(address) === addressKey(entry?.address ?? ''))
   if (!entry || !own) return []
   await ctx.db
     .updateTable('campaign_sends')

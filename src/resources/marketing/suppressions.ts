@@ -10,7 +10,7 @@ import type { Handler } from '../../kernel/handler.ts'
 import { always, type Sight } from '../../kernel/query/event-visibility.ts'
 import { textField, time, value } from '../../kernel/query/filter.ts'
 import { recordPage } from '../../kernel/query/record-list.ts'
-import { fold } from '../../kernel/values/format.ts'
+import { addressKey } from '../../kernel/values/format.ts'
 import { transaction, write } from '../../kernel/write/write.ts'
 import { touchPersonsWithAddress } from '../persons/unsubscribed.ts'
 
@@ -56,7 +56,7 @@ export const suppress = (
   { address: sent, reason }: NewSuppression,
 ): Promise<Schema<'Suppression'> | null> =>
   transaction(ctx, async (ctx) => {
-    const address = fold(sent)
+    const address = addressKey(sent)
     if (await withAddress(ctx, address)) return null
     const { entity: made } = await write(
       ctx,
@@ -91,7 +91,7 @@ export const createSuppression: Handler<'createSuppression'> = (ctx, { body }) =
   transaction(ctx, async (ctx) => {
     const { address, reason = 'manual' } = body
     const errors = new ValidationErrors()
-    const known = await withAddress(ctx, fold(address))
+    const known = await withAddress(ctx, addressKey(address))
     if (known) errors.taken('address', entity, known.id, 'The address is suppressed already.')
     errors.throwIfAny()
     const made = await suppress(ctx, { address, reason })

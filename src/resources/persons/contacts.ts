@@ -8,7 +8,7 @@ import type { Context } from '../../kernel/context.ts'
 import { ValidationErrors } from '../../kernel/errors.ts'
 import type { OnRestore } from '../../kernel/history/restore.ts'
 import { exists, type Fields, type QueryValues } from '../../kernel/query/filter.ts'
-import { fold } from '../../kernel/values/format.ts'
+import { addressKey, fold } from '../../kernel/values/format.ts'
 import { type Attribute, attributeSet } from '../attributes/attribute-set.ts'
 import { toPoints as cleaned } from '../attributes/types/contact-points.ts'
 import { checkUniqueKeys, saveUniqueKeys } from '../attributes/unique-keys.ts'
@@ -18,7 +18,7 @@ type Point = Schema<'ContactPoint'>
 type Sent = readonly { value: string | null; label?: string | null }[]
 
 /** Maps each contact field to the function that normalizes its values for comparison. */
-export const contactFields = { emails: fold, contact_emails: fold, contact_numbers: digitsOf } as const
+export const contactFields = { emails: addressKey, contact_emails: addressKey, contact_numbers: digitsOf } as const
 export type ContactField = keyof typeof contactFields
 type Owner = 'persons' | 'warehouses'
 
@@ -126,7 +126,8 @@ export async function contactFilters(ctx: Context, query: QueryValues): Promise<
     fields[parameter] = exists((values) => {
       if (field === 'contact_numbers')
         return hasPhoneNumber(values.flatMap((value) => phoneKeys(String(value), ctx.services.config.country)))
-      const keys = values.map((value) => contactFields[field](String(value)))
+      // Earlier versions stored internationalized domains as they were sent.
+      const keys = [...new Set(values.flatMap((value) => [addressKey(String(value)), fold(String(value))]))]
       if (isUnique)
         return sql<SqlBool>`persons.id in (select point.entity_id from unique_values as point where point.entity_type = 'persons' and point.attribute_id = ${id} and point.value in (${sql.join(keys)}))`
       const tests = keys.map((key) => dialect.jsonPointMatches('persons.emails', 'equals', key))

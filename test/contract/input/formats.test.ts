@@ -107,13 +107,25 @@ describe('formats', () => {
   it.each([
     [
       'email',
-      ['ada@example.com', "o'brien+crm@sub.example.co.uk", 'a@b', 'ADA@EXAMPLE.COM'],
+      [
+        'jörg@müller.de',
+        '用户@例子.广告',
+        'ada@xn--mller-kva.de',
+        'δοκιμή@παράδειγμα.ελ',
+        'ada@example.com',
+        "o'brien+crm@sub.example.co.uk",
+        'a@b',
+        'ADA@EXAMPLE.COM',
+      ],
       [
         'ada',
         'ada@',
         '@example.com',
         'a b@example.com',
         'ada@exa_mple.com',
+        'ada@mül ler.de',
+        'ada@mü_ller.de',
+        `${'ü'.repeat(33)}@example.com`,
         'ada@-example.com',
         '.ada@example.com',
         'ada..l@example.com',

@@ -7,7 +7,7 @@ import { anyOf, foldedAt, type StoreContext, type ValueType } from './value-type
 const validations: Record<NonNullable<Attribute['validation']>, OpenSchema> = {
   numeric: { pattern: '^[+-]?\\d+(\\.\\d+)?$' },
   decimal: { pattern: '^\\d{1,11}(\\.\\d{1,4})?$' },
-  email: { format: 'email' },
+  email: { 'x-value': 'email', pattern: '^[^\\s@]+@[^\\s@]+$' },
   url: { pattern: '^[Hh][Tt][Tt][Pp][Ss]?://\\S+$' },
 }
 
