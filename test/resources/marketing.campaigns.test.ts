@@ -715,7 +715,11 @@ describe('unsubscribe', () => {
       headers: { 'content-type': 'multipart/form-data; boundary=x' },
     })
     const bare = await server.anonymous.post(link)
-    expect([form.status, bare.status, server.events()]).toEqual([200, 200, []])
+    const others = ['application/json', 'text/plain', 'application/octet-stream', 'nonsense'].map((type) =>
+      server.anonymous.post(link, 'List-Unsubscribe=One-Click', { headers: { 'content-type': type } }),
+    )
+    const statuses = (await Promise.all(others)).map(({ status }) => status)
+    expect([form.status, bare.status, ...statuses, server.events()]).toEqual([200, 200, 200, 200, 200, 200, []])
   })
 
   it('works when the campaign and the person are gone, and years later', async () => {

@@ -1,5 +1,5 @@
-// E-mail addresses with letters of any script, wherever an address is: in requests, filters, imports
-// and received e-mails.
+// E-mail addresses with letters of any script, wherever an address is: in requests, filters,
+// imports and received e-mails.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startServer, type TestServer } from '../support/app.ts'
 import { form } from '../support/form.ts'

@@ -32,6 +32,8 @@ export function readBody({ body, headers, fact }: Call): ParsedBody | undefined 
     if (type === 'application/json') throw new Problem('malformed_json', 'The body is empty; a JSON object is needed.')
     throw new Problem('unsupported_media_type', mediaTypes(fact))
   }
+  const isKnown = type !== undefined && fact.consumes.includes(type)
+  if (!isKnown && fact.consumes.includes('*/*')) return undefined
   if (fact.consumes.length === 0) throw new Problem('unsupported_media_type', 'This operation takes no body.')
   if (!type || !fact.consumes.includes(type)) throw new Problem('unsupported_media_type', mediaTypes(fact))
   const text = decode(body)
