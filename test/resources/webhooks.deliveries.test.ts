@@ -277,6 +277,46 @@ describe('an event', () => {
     ])
   })
 
+  it('has the values of the record where the payload asks for them raw', async () => {
+    const payload = `{"text": "{%leads.lead_value%}", "value": {%leads.lead_value|raw%}, "id": {% leads.id | raw %},
+      "created": "{%leads.created_at|raw%}", "closed": {%leads.closed_at|raw%}, "title": {%leads.title|raw%},
+      "person": {%persons.emails|raw%}, "said": "#{%leads.id|raw%}"}`
+    const types = { payload_type: 'raw', raw_payload_type: 'json' }
+    await create({ events: ['lead.create.after'], entity_type: 'leads', ...types, payload })
+    const person = { name: 'Ada', emails: [{ value: 'ada@example.com' }] }
+    const body = { title: 'A "big" one', lead_value: 1234.5, person }
+    const { data } = (await server.admin.post('/leads', body)).body
+    await server.work()
+    expect(sent()).toEqual([
+      {
+        text: '$1,234.50',
+        value: 1234.5,
+        id: data.id,
+        created: data.created_at,
+        closed: null,
+        title: 'A "big" one',
+        person: [{ value: 'ada@example.com', label: 'work' }],
+        said: `#${data.id}`,
+      },
+    ])
+  })
+
+  it('may have only placeholders that its records fill in', async () => {
+    const raw = { payload_type: 'raw', raw_payload_type: 'text', entity_type: 'leads' }
+    const refused = async (change: object) =>
+      (await server.admin.post(path, { name: 'x', end_point: receiver.url, events: ['lead.*.after'], ...change })).body
+        .errors
+    expect(await refused({ ...raw, payload: '{%leads.titel%} {%leads.lead_value|row%} {%leads.title|raw%}' })).toEqual({
+      payload: [expect.stringContaining('{%leads.titel%}.'), expect.stringContaining('{%leads.lead_value|row%}.')],
+    })
+    expect(await refused({ ...raw, entity_type: 'products', payload: '{%leads.title%} {%app.name%}' })).toEqual({
+      payload: ['Unknown placeholder {%leads.title%}.'],
+    })
+    expect(await refused({ headers: [{ key: 'x-lead', value: '{%lead.id%}' }] })).toEqual({
+      'headers.0.value': [expect.stringContaining('`leads.id`')],
+    })
+  })
+
   it('has an id of its own, also when its number was that of an event before a restore', async () => {
     const { id } = await create()
     const before = await imageOf(server.store)

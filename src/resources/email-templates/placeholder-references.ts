@@ -3,6 +3,7 @@ import type { Context } from '../../kernel/context.ts'
 import type { StoredReference } from '../../kernel/history/stored-references.ts'
 import { attributeSet, type EntityType } from '../attributes/attribute-set.ts'
 import { referencesToAttribute } from '../attributes/references.ts'
+import { rawSuffix } from './placeholders.ts'
 import { placeholdersIn } from './unknown-placeholders.ts'
 
 export async function referencesInText(ctx: Context, field: string, text: string): Promise<StoredReference[]> {
@@ -10,7 +11,7 @@ export async function referencesInText(ctx: Context, field: string, text: string
   if (names.length === 0) return []
   const { own } = await attributeSet(ctx)
   return names.flatMap((name) => {
-    const [entity = '', code] = name.split('.')
+    const [entity = '', code] = name.replace(rawSuffix, '').split('.')
     const attribute = own.get(entity as EntityType)?.find((each) => each.code === code)
     return attribute ? referencesToAttribute(field, attribute) : []
   })

@@ -14,7 +14,7 @@ import { organizations } from '../organizations/resource.ts'
 import { persons } from '../persons/resource.ts'
 import { quotes } from '../quotes/resource.ts'
 import { type PlaceholderEntity, placeholderSchemas } from './placeholder-schemas.ts'
-import type { Placeholders } from './placeholders.ts'
+import { type Placeholders, rawName } from './placeholders.ts'
 import { plainFields } from './plain-fields.ts'
 
 export type TemplateSubject = Schema<'EmailTemplatePreviewRequest'>['entity_type']
@@ -38,10 +38,21 @@ export const placeholdersOf = async (ctx: Context, subject: TemplateSubject, id:
  * Returns the placeholder values of a record in its reply form, which may be the last state of a
  * deleted record.
  */
-export async function placeholdersFrom(ctx: Context, subject: TemplateSubject, record: Reply): Promise<Placeholders> {
+export async function placeholdersFrom(
+  ctx: Context,
+  subject: TemplateSubject | 'organizations',
+  record: Reply,
+): Promise<Placeholders> {
   const facts = new Map<string, string>()
   const tell = async (entity: PlaceholderEntity, reply: Reply | undefined): Promise<void> => {
-    for (const [code, text] of await textsOf(ctx, entity, reply ?? {})) facts.set(`${entity}.${code}`, text)
+    for (const [code, text] of await textsOf(ctx, entity, reply ?? {})) {
+      facts.set(`${entity}.${code}`, text)
+      facts.set(rawName(`${entity}.${code}`), JSON.stringify(fieldOf(reply, code) ?? null))
+    }
+  }
+  if (subject === 'organizations') {
+    await tell(subject, record)
+    return addOwnerAndApp(ctx, facts, record)
   }
   if (subject !== 'activities') {
     const person = subject === 'persons' ? record : await getRelated(ctx, persons, idAt(record, 'person_id'))
@@ -51,6 +62,9 @@ export async function placeholdersFrom(ctx: Context, subject: TemplateSubject, r
   await tell(subject, record)
   return addOwnerAndApp(ctx, facts, record)
 }
+
+const fieldOf = (reply: Reply | undefined, code: string): unknown =>
+  reply && Object.hasOwn(reply, code) ? reply[code] : (reply?.custom_attributes as Reply | undefined)?.[code]
 
 /**
  * Adds the placeholder values of the record's owner (`users.*`) and of the application (`app.*`).

@@ -1,12 +1,16 @@
-// Fills in the placeholders of templates. `{%leads.title%}` becomes the readable text
-// of a field of the record, or of its person, user or organization. Unknown placeholders stay in
-// the text and are reported.
+// Fills in the placeholders of templates. `{%leads.title%}` becomes the readable text of a field of
+// the record, or of its person, user or organization. Webhooks may also send the value itself, by
+// `{%leads.lead_value|raw%}`. Unknown placeholders stay in the text and are reported.
 import { escapeHtml } from '../../kernel/values/format.ts'
 
 export type Placeholders = ReadonlyMap<string, string>
 export type EscapeMode = 'text' | 'html' | 'json' | 'url'
 
-const pattern = /\{%\s*([a-z_]+(?:\.[a-z0-9_]+)?)\s*%\}/g
+const pattern = /\{%\s*([a-z_]+(?:\.[a-z0-9_]+)?)\s*(?:\|\s*(raw|json)\s*)?%\}/g
+/** Matches the end of the name of a placeholder that stands for the value as JSON. */
+export const rawSuffix = /\s*\|\s*raw$/
+/** Returns the name under which the values have the JSON of a field. */
+export const rawName = (name: string): string => `${name}|raw`
 /**
  * Placeholders that campaigns fill in when sending, so `fillIn` does not report them as unknown.
  */
@@ -43,11 +47,19 @@ export function fillIn(
     length += part.length
     return length <= most
   }
-  for (const { 0: whole, 1: name = '', index } of template.matchAll(pattern)) {
+  for (const { 0: whole, 1: field = '', 2: form, index } of template.matchAll(pattern)) {
+    const name = form === undefined ? field : rawName(field)
     const value = values.get(name)
     if (value === undefined && !filledByCampaigns.has(name)) unknown.add(name)
-    if (!add(template.slice(end, index)) || !add(value === undefined ? whole : escapes[into](value))) return null
+    const text = value === undefined ? whole : form === 'json' ? value : escapes[into](form ? textOfJson(value) : value)
+    if (!add(template.slice(end, index)) || !add(text)) return null
     end = index + whole.length
   }
   return add(template.slice(end)) ? { filled: parts.join(''), unknown: [...unknown] } : null
+}
+
+/** Returns a value for a place where a text is: texts without quotes, and null as an empty text. */
+function textOfJson(json: string): string {
+  const value: unknown = JSON.parse(json)
+  return typeof value === 'string' ? value : value === null ? '' : json
 }

@@ -4,6 +4,7 @@ import { didYouMean } from '../../contract/input/validation-errors.ts'
 import type { Context } from '../../kernel/context.ts'
 import { attributeSet, type EntityType } from '../attributes/attribute-set.ts'
 import { type PlaceholderEntity, placeholderSchemas } from './placeholder-schemas.ts'
+import { rawSuffix } from './placeholders.ts'
 import { plainFields } from './plain-fields.ts'
 
 const anything = /\{%([^%]*)%\}/g
@@ -36,12 +37,22 @@ const availableEntities: Record<string, readonly PlaceholderEntity[]> = {
   persons: ['persons', 'organizations'],
   quotes: ['quotes', 'persons', 'organizations'],
   activities: ['activities'],
+  organizations: ['organizations'],
 }
 
 /** Returns the names of the placeholders in a text, without duplicates. */
 export const placeholdersIn = (text: string): string[] => [
   ...new Set([...text.matchAll(anything)].map(([, name = '']) => name.trim())),
 ]
+
+interface TextContext {
+  /** The entity of the record that the text is about; any entity if undefined. */
+  entity?: string | undefined
+  before?: string
+  more?: readonly string[]
+  /** Whether the text is part of a webhook, which may have raw values. */
+  isWebhook?: boolean
+}
 
 /**
  * Returns an error sentence for each unknown placeholder in a text. Placeholders that already occur
@@ -50,18 +61,19 @@ export const placeholdersIn = (text: string): string[] => [
 export async function findUnknownPlaceholders(
   ctx: Context,
   text: string | null | undefined,
-  { entity, before = '', more = [] }: { entity?: string; before?: string; more?: readonly string[] } = {},
+  { entity, before = '', more = [], isWebhook = false }: TextContext = {},
 ): Promise<string[]> {
   const asked = placeholdersIn(text ?? '')
   if (asked.length === 0) return []
-  const known = await namesOf(ctx, entity === undefined ? allEntities : (availableEntities[entity] ?? allEntities))
+  const others = isWebhook ? [] : allEntities
+  const known = await namesOf(ctx, entity === undefined ? allEntities : (availableEntities[entity] ?? others))
   for (const name of more) known.add(name)
   const kept = new Set(placeholdersIn(before))
   return asked
-    .filter((name) => !known.has(name) && !kept.has(name))
+    .filter((name) => !known.has(isWebhook ? name.replace(rawSuffix, '') : name) && !kept.has(name))
     .slice(0, maxReported)
     .map((name) => {
       const told = name.length > 60 ? `${name.slice(0, 60)}…` : name
-      return `Unknown placeholder {%${told}%}.${didYouMean(name, known)}`
+      return `Unknown placeholder {%${told}%}.${didYouMean(name.replace(rawSuffix, ''), known)}`
     })
 }

@@ -129,10 +129,11 @@ async function factsFor(
 
 async function factsAbout(ctx: Context, event: StoredEvent, entity: Snapshot | null): Promise<Placeholders> {
   const { entity_type, entity_id, related_type } = event
-  if (!isSubject(entity_type) || entity_id === null) return aboutApp(ctx)
-  return related_type === null
+  if (entity_id === null) return aboutApp(ctx)
+  if (related_type !== null) return isSubject(entity_type) ? placeholdersOf(ctx, entity_type, entity_id) : aboutApp(ctx)
+  return isSubject(entity_type) || entity_type === 'organizations'
     ? placeholdersFrom(ctx, entity_type, entity ?? {})
-    : placeholdersOf(ctx, entity_type, entity_id)
+    : aboutApp(ctx)
 }
 
 const aboutApp = (ctx: Context): Placeholders =>

@@ -186,6 +186,8 @@ function valueIn(part: string, facts: Placeholders): string {
   return value.unknown.length > 0 || value.filled === part ? encodeURIComponent(part) : value.filled
 }
 
+const isRaw = (part: string): boolean => /\|\s*raw\s*%\}$/.test(part)
+
 /**
  * Puts quotes around each placeholder outside a JSON string, because placeholder values are
  * inserted as text.
@@ -195,7 +197,7 @@ export function quotePlaceholders(template: string): string {
   return template
     .split(placeholder)
     .map((part, index) => {
-      if (index % 2 === 1) return isText ? part : `"${part}"`
+      if (index % 2 === 1) return isText ? part : isRaw(part) ? part.replace(/raw\s*%\}$/, 'json%}') : `"${part}"`
       for (const token of part.match(/\\.|"/gs) ?? []) if (token === '"') isText = !isText
       return part
     })

@@ -17,7 +17,7 @@ import { userRef } from '../users/owner.ts'
 import { pictureUrl } from '../users/picture.ts'
 import { splitQuery } from './end-point.ts'
 import { requestTemplateOf } from './request.ts'
-import { checkRules, maxPairs, readPayload, withEmptyValues } from './rules.ts'
+import { checkPlaceholders, checkRules, maxPairs, readPayload, withEmptyValues } from './rules.ts'
 import { encryptChanges, maskInput, maskValues, mergeQueryValues } from './write-only-values.ts'
 
 type Webhook = Schema<'Webhook'>
@@ -56,6 +56,7 @@ export const webhooks = defineResource({
   toRow: async (body: Body, writing) => {
     const { ctx, current } = writing
     checkRules(writing, body)
+    await checkPlaceholders(writing, body)
     const name = await uniqueName(writing, { table: 'webhooks', entity: 'webhooks', noun: 'webhook' }, body.name)
     if (!current) await refuseTooMany(ctx)
     const { payload } = body

@@ -7,6 +7,7 @@ import { warn } from '../../kernel/context.ts'
 import { addressCheck } from '../../kernel/outbound/address-guard.ts'
 import type { Writing } from '../../kernel/resource/define-resource.ts'
 import { bareEvents, isNeverSent } from '../../kernel/write/event-names.ts'
+import { findUnknownPlaceholders } from '../email-templates/unknown-placeholders.ts'
 import { eventMatcher } from '../system/event-patterns.ts'
 
 type Body = Schema<'WebhookUpdate'>
@@ -17,6 +18,8 @@ export interface Current {
   payload_type: string
   raw_payload_type: string | null
   payload: string | null
+  entity_type: string | null
+  end_point: string
 }
 
 /** The maximum number of headers, and also of query parameters. */
@@ -49,6 +52,23 @@ export function checkRules({ ctx, current, errors }: Writing<Current>, body: Bod
   }
   for (const [index, pattern] of events.entries()) checkPattern(`events.${index}`, pattern, errors)
   checkPayload({ current, errors }, body)
+}
+
+/** Adds an error for each placeholder that no record of the webhook can fill in. */
+export async function checkPlaceholders({ ctx, current, errors }: Writing<Current>, body: Body): Promise<void> {
+  const entity = (body.entity_type === undefined ? current?.entity_type : body.entity_type) ?? undefined
+  const check = async (field: string, text: string | null | undefined, before = '') => {
+    for (const sentence of await findUnknownPlaceholders(ctx, text, { entity, before, isWebhook: true }))
+      errors.invalid(field, sentence)
+  }
+  await check('end_point', body.end_point, current?.end_point)
+  for (const [index, { value }] of (body.headers ?? []).entries()) await check(`headers.${index}.value`, value)
+  for (const [index, { value }] of (body.query_params ?? []).entries())
+    await check(`query_params.${index}.value`, value)
+  const { payload } = body
+  const before = current?.payload ?? ''
+  if (typeof payload === 'string') await check('payload', payload, before)
+  else for (const [index, { value }] of (payload ?? []).entries()) await check(`payload.${index}.value`, value, before)
 }
 
 function checkPattern(field: string, pattern: string, errors: Writing<Current>['errors']): void {
