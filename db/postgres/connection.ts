@@ -5,9 +5,10 @@ import { createRequire } from 'node:module'
 import type { Duplex } from 'node:stream'
 import type { Client, ClientConfig, Pool, PoolClient, PoolConfig } from 'pg'
 import { asLost, endsConnection, PoolFullError, postgresStorageFault, StandbyError } from './errors.ts'
-import { Hosts } from './hosts.ts'
+import { Hosts, pgUrl } from './hosts.ts'
 import { LockedTables } from './locked-tables.ts'
 import { StatementNames } from './statement-names.ts'
+import { splitOptions } from './url.ts'
 
 /** The read-only pool and the write pool. */
 export interface Pools {
@@ -144,7 +145,10 @@ function hostClients(hosts: Hosts, names: StatementNames | null): new (config: C
     readonly #prepared = new Set<string>()
 
     constructor(config: ClientConfig) {
-      super({ ...config, connectionString: hosts.url })
+      const { url, options } = splitOptions(hosts.url)
+      // The options of the URL would replace those of the program.
+      const all = [config.options, options].filter(Boolean).join(' ')
+      super({ ...config, connectionString: pgUrl(url), ...(all !== '' && { options: all }) })
       // A lost connection emits `error`. Without a listener, the event would end the process.
       this.on('error', () => undefined)
     }
@@ -178,7 +182,7 @@ function hostClients(hosts: Hosts, names: StatementNames | null): new (config: C
         if (rows[0]?.isStandby) throw new StandbyError()
         return this
       } catch (error) {
-        if (endsConnection(error)) hosts.leave(this.#url)
+        if (!(isWithoutTls(error) && hosts.leaveTls(this.#url)) && endsConnection(error)) hosts.leave(this.#url)
         void super.end().catch(() => undefined)
         throw error
       }
@@ -186,9 +190,14 @@ function hostClients(hosts: Hosts, names: StatementNames | null): new (config: C
   }
 }
 
+/** Returns whether the server refused TLS. The package pg has no code for it. */
+const isWithoutTls = (error: unknown): boolean =>
+  error instanceof Error && error.message.includes('does not support SSL')
+
 /** Retries `connect` with the next host after each failure that changed the current host. */
 async function onSomeHost<T>(hosts: Hosts, connect: () => Promise<T>): Promise<T> {
-  for (let left = hosts.count - 1; ; left--) {
+  // Each host can fail once, and once more because it has no TLS.
+  for (let left = 2 * hosts.count - 1; ; left--) {
     const { url } = hosts
     try {
       return await connect()

@@ -7,7 +7,7 @@ import { searchFold } from '../schema/search-folding.ts'
 import { enterCommitOrder } from './commit-order.ts'
 import { postgresCopies } from './copies.ts'
 import { isForeignKeyViolation, isUniqueViolation, postgresStorageFault } from './errors.ts'
-import { functionStatements, postgresFullText } from './full-text.ts'
+import { functionStatements, postgresFullText, withTrigramsInPath } from './full-text.ts'
 import { postgresRelations } from './relations.ts'
 import { inSnapshot } from './snapshot.ts'
 
@@ -80,7 +80,7 @@ export const postgresDialect: Dialect = {
   flagLiteral: (value) => (value ? 'true' : 'false'),
   nullsAreLow: false,
   tableOptions: '',
-  setUpStatements: ['create extension if not exists pg_trgm', ...functionStatements],
+  setUpStatements: ['create extension if not exists pg_trgm', withTrigramsInPath, ...functionStatements],
 
   fold(text: Expression<string | null> | string): RawBuilder<string> {
     return sql<string>`accord_fold(${typeof text === 'string' ? sql.ref(text) : text})`

@@ -21,6 +21,14 @@ export const functionStatements = [
       || setweight(to_tsvector('pg_catalog.simple'::regconfig, accord_words(body)), 'D')`,
 ] as const
 
+/**
+ * Adds the schema of the extension pg_trgm to the search path of the transaction, because indexes
+ * need its operator class. The extension may be in another schema than the tables.
+ */
+export const withTrigramsInPath = `select set_config('search_path',
+    concat_ws(', ', current_setting('search_path'), quote_ident(nspname)), true)
+  from pg_extension join pg_namespace on pg_namespace.oid = extnamespace where extname = 'pg_trgm'`
+
 /** A match in the title weighs ten times as much as a match in the body. */
 const weights = sql.raw(`'{0.1, 0.1, 0.1, 1.0}'`)
 
@@ -47,6 +55,7 @@ const noRebuild: IndexRebuild = {
 export const postgresFullText: FullText = {
   async create(db, table) {
     const statements = [
+      withTrigramsInPath,
       `alter table ${table} add column if not exists document tsvector
         generated always as (accord_document(title, body)) stored`,
       `create index if not exists ${wordsIndexOf(table)} on ${table} using gin (document) with (fastupdate = off)`,

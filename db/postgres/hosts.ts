@@ -10,7 +10,7 @@ const writableRoles = ['read-write', 'primary']
 
 /**
  * Returns a URL for each host, without `target_session_attrs`, which the package pg does not
- * support.
+ * support. The package then reads `sslmode` as libpq does.
  */
 function urlsOf(url: string): string[] {
   const plain = url.replace(roleParameter, (_, before: string, __, after: string) => (after === '' ? '' : before))
@@ -18,19 +18,24 @@ function urlsOf(url: string): string[] {
   return hosts.includes(',') ? hosts.split(',').map((host) => `${head}${host}${rest}`) : [plain]
 }
 
+/** Returns the URL for the package pg, whose `sslmode` it reads as libpq does. */
+export const pgUrl = (url: string): string => {
+  const mode = sslMode.exec(url)?.[2]
+  if (mode === undefined || mode === 'no-verify') return url
+  return `${url.replace(sslMode, `$1${mode === 'allow' ? 'prefer' : mode}`)}&uselibpqcompat=true`
+}
+
 /** Returns the URL with its first host only, which `new URL()` can parse. */
 export const firstHostUrl = (url: string): string => urlsOf(url)[0] ?? url
 
 /**
  * Returns the URL for programs with libpq. With several hosts it requires a server that accepts
- * writes, as `Hosts` does. The programs check certificates as pg does: pg knows the mode
- * `no-verify`, and checks the certificate in every other mode but `disable`.
+ * writes, as `Hosts` does. libpq has no mode `no-verify`; its mode `require` is the same.
  */
 export function libpqUrl(url: string): string {
-  const mode = sslMode.exec(url)?.[2] ?? ''
-  const strict = ['prefer', 'require', 'verify-ca'].includes(mode) && /[?&]sslrootcert=/.test(url)
-  const wanted = mode === 'no-verify' ? 'require' : strict ? 'verify-full' : mode
-  const plain = url.replace(sslMode, `$1${wanted}`)
+  const plain = url.replace(sslMode, (whole, before: string, mode: string) =>
+    mode === 'no-verify' ? `${before}require` : whole,
+  )
   return urlsOf(plain).length === 1 || roleParameter.test(plain)
     ? plain
     : `${plain}${plain.includes('?') ? '&' : '?'}target_session_attrs=read-write`
@@ -41,7 +46,7 @@ export function libpqUrl(url: string): string {
  * host in the list becomes current, and after the last host the first one.
  */
 export class Hosts {
-  readonly #urls: readonly string[]
+  readonly #urls: string[]
   /** Whether each new connection must check that its server accepts writes. */
   readonly mustAcceptWrites: boolean
   #index = 0
@@ -70,6 +75,17 @@ export class Hosts {
   /** The number of `renew` calls. Connections of an earlier generation must not be used. */
   get generation(): number {
     return this.#generation
+  }
+
+  /**
+   * Called when the server of the URL has no TLS. Returns whether the URL allows a connection
+   * without it, as the modes `allow` and `prefer` do; later connections then use none.
+   */
+  leaveTls(url: string): boolean {
+    const index = this.#urls.indexOf(url)
+    if (index < 0 || !['allow', 'prefer'].includes(sslMode.exec(url)?.[2] ?? '')) return false
+    this.#urls[index] = url.replace(sslMode, '$1disable')
+    return true
   }
 
   /**

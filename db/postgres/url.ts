@@ -2,6 +2,28 @@
 
 export const isPostgresUrl = (url: string): boolean => /^postgres(ql)?:\/\//.test(url)
 
+const sslModes = ['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify-full', 'no-verify']
+
+/** Returns why the parameters of a database URL are refused, or null. */
+export function urlFault(url: string): string | null {
+  const parameters = new URLSearchParams(url.split('?').slice(1).join('?'))
+  if (parameters.has('schema'))
+    return 'has the parameter schema, which PostgreSQL does not know; name the schema by options=-csearch_path%3D<schema>'
+  const mode = parameters.get('sslmode')
+  if (mode !== null && !sslModes.includes(mode)) return `has an unknown sslmode; known are ${sslModes.join(', ')}`
+  return null
+}
+
+const optionsParameter = /([?&])options=([^&]*)(&|$)/
+
+/** Splits the connection options off the URL, such as `-c search_path=crm`. */
+export function splitOptions(url: string): { url: string; options: string } {
+  const found = optionsParameter.exec(url)
+  if (!found) return { url, options: '' }
+  const plain = url.replace(optionsParameter, (_, before: string, __, after: string) => (after === '' ? '' : before))
+  return { url: plain, options: new URLSearchParams(found[0].slice(1)).get('options') ?? '' }
+}
+
 const passwordParameter = /([?&](?:ssl)?password=)([^&]*)/
 
 /**

@@ -2,6 +2,7 @@
 // an invalid text, it throws ConfigError with the name of the variable and the valid values.
 import ipaddr from 'ipaddr.js'
 import { IANAZone } from 'luxon'
+import { urlFault } from '../../db/postgres/url.ts'
 import { type CountryCode, isSupportedCountry } from '../../db/schema/phone-numbers.ts'
 
 export class ConfigError extends Error {
@@ -48,16 +49,24 @@ const parseTrueFalse = parseOneOf('true', 'false')
 export const trueFalse: Parser<boolean> = (...setting) => parseTrueFalse(...setting) === 'true'
 
 export const parseDatabaseUrl: Parser<string> = (text, name) => {
-  // The message shows only the scheme, because the URL may have a password.
   if (!/^(sqlite:|postgres(ql)?:\/\/)/.test(text))
-    throw new ConfigError(name, `must start with sqlite: or postgres://, not "${text.split(':')[0]}:".`)
+    throw new ConfigError(name, `must start with sqlite: or postgres://${schemeOf(text)}.`)
+  const fault = text.startsWith('sqlite:') ? null : urlFault(text)
+  if (fault !== null) throw new ConfigError(name, `${fault}.`)
   return text
+}
+
+/** Returns the scheme for a message. The rest of the text may have a password. */
+const schemeOf = (text: string): string => {
+  const [, scheme] = /^([a-z][a-z0-9+.-]{0,20}):/i.exec(text) ?? []
+  return scheme === undefined ? '' : `, not "${scheme}:"`
 }
 
 export const parseReplicaUrl: Parser<string | null> = (text, name) => {
   if (text === '') return null
-  if (!/^postgres(ql)?:\/\//.test(text))
-    throw new ConfigError(name, `must start with postgres://, not "${text.split(':')[0]}:".`)
+  if (!/^postgres(ql)?:\/\//.test(text)) throw new ConfigError(name, `must start with postgres://${schemeOf(text)}.`)
+  const fault = urlFault(text)
+  if (fault !== null) throw new ConfigError(name, `${fault}.`)
   return text
 }
 

@@ -1,6 +1,6 @@
 // Database URLs with several hosts, in Accord, in libpq and in the settings.
 import { describe, expect, it } from 'vitest'
-import { Hosts, libpqUrl } from '../../db/postgres/hosts.ts'
+import { Hosts, libpqUrl, pgUrl } from '../../db/postgres/hosts.ts'
 import { displayUrl, isServerUrl } from '../../db/store.ts'
 import { readConfig } from '../../src/config/config.ts'
 
@@ -48,12 +48,36 @@ describe('the hosts of a URL', () => {
     ['no-verify', '', 'require'],
     ['no-verify', '&sslrootcert=/etc/ca.pem', 'require'],
     ['require', '', 'require'],
-    ['require', '&sslrootcert=/etc/ca.pem', 'verify-full'],
-    ['verify-ca', '&sslrootcert=/etc/ca.pem', 'verify-full'],
+    ['require', '&sslrootcert=/etc/ca.pem', 'require'],
+    ['verify-ca', '&sslrootcert=/etc/ca.pem', 'verify-ca'],
     ['verify-full', '&sslrootcert=/etc/ca.pem', 'verify-full'],
     ['disable', '', 'disable'],
   ])('checks certificates in the programs of PostgreSQL as in the server: %s%s', (mode, more, wanted) => {
     expect(libpqUrl(`postgres://one/crm?sslmode=${mode}${more}`)).toBe(`postgres://one/crm?sslmode=${wanted}${more}`)
+  })
+
+  it.each([
+    ['sslmode=require', 'sslmode=require&uselibpqcompat=true'],
+    ['sslmode=allow', 'sslmode=prefer&uselibpqcompat=true'],
+    ['sslmode=verify-full', 'sslmode=verify-full&uselibpqcompat=true'],
+    ['sslmode=no-verify', 'sslmode=no-verify'],
+    ['application_name=x', 'application_name=x'],
+  ])('reads sslmode as libpq does: %s', (sent, used) => {
+    expect(pgUrl(`postgres://one/crm?${sent}`)).toBe(`postgres://one/crm?${used}`)
+  })
+
+  it('goes on without TLS only where the URL allows it', () => {
+    for (const [mode, isAllowed] of [
+      ['prefer', true],
+      ['allow', true],
+      ['require', false],
+      ['verify-full', false],
+    ] as const) {
+      const hosts = new Hosts(`postgres://one/crm?sslmode=${mode}`)
+      expect
+        .soft([mode, hosts.leaveTls(hosts.url), hosts.url.includes('disable')])
+        .toEqual([mode, isAllowed, isAllowed])
+    }
   })
 
   it('are left as they are for libpq, which is told to look for a primary', () => {
