@@ -25,6 +25,12 @@ describe('an internationalized address', () => {
     expect((await add('ANNA@xn--mller-kva.de')).status).toBe(409)
   })
 
+  it('is found by a filter whose plus sign is not encoded', async () => {
+    await add('ada+news@example.com')
+    const { body } = await server.admin.get(`${persons}?email=Ada+News@example.com`)
+    expect(body.data.map(({ name }: { name: string }) => name)).toEqual(['ada+news@example.com'])
+  })
+
   it('may have letters of any script before the @', async () => {
     for (const address of ['jörg@example.com', '用户@例子.广告', 'δοκιμή@παράδειγμα.ελ', 'иван@почта.рф'])
       expect.soft([address, (await add(address)).status]).toEqual([address, 201])

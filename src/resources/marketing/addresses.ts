@@ -8,3 +8,9 @@ import { fold } from '../../kernel/values/format.ts'
 export const addressesIn = (emails: string): string[] => [
   ...new Set((JSON.parse(emails) as { value: string }[]).map(({ value }) => fold(value))),
 ]
+
+/**
+ * Returns the address to which campaigns write: the first one, because each person gets a campaign
+ * once. Returns null for a person without an address.
+ */
+export const primaryAddressIn = (emails: string): string | null => addressesIn(emails)[0] ?? null

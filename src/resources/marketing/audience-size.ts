@@ -6,7 +6,7 @@ import { type Context, canCall } from '../../kernel/context.ts'
 import type { Handler } from '../../kernel/handler.ts'
 import { yieldToEventLoop } from '../../kernel/runtime/cooperative.ts'
 import { persons } from '../persons/resource.ts'
-import { addressesIn } from './addresses.ts'
+import { primaryAddressIn } from './addresses.ts'
 import { audienceProblem, nextPersons, storedAudience } from './audience.ts'
 import { campaigns } from './campaigns.ts'
 import { findExclusions } from './exclusions.ts'
@@ -49,19 +49,19 @@ export async function countAudience(
     if (!last) return size
     after = last.id
     size.matched += people.length
-    const fresh = new Set<string>()
-    for (const { emails } of people) {
-      const addresses = addressesIn(emails)
-      if (addresses.length === 0) size.without_address++
-      for (const address of addresses) {
-        if (counted.has(address)) size.duplicates++
-        else fresh.add(address)
-        counted.add(address)
-      }
+    const fresh: { address: string; personId: number }[] = []
+    for (const { id: personId, emails } of people) {
+      const address = primaryAddressIn(emails)
+      if (address === null) size.without_address++
+      else if (counted.has(address)) size.duplicates++
+      else fresh.push({ address, personId })
+      if (address !== null) counted.add(address)
     }
-    const addresses = [...fresh]
-    const had = await addressesInLedger(ctx, run, addresses)
-    const excluded = await findExclusions(ctx, addresses)
-    for (const address of addresses) size[had.has(address) ? 'already_sent' : (excluded.get(address) ?? 'reachable')]++
+    const had = await addressesInLedger(ctx, run, fresh)
+    const excluded = await findExclusions(
+      ctx,
+      fresh.map(({ address }) => address),
+    )
+    for (const { address } of fresh) size[had.has(address) ? 'already_sent' : (excluded.get(address) ?? 'reachable')]++
   }
 }

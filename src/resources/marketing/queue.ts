@@ -1,13 +1,13 @@
-// Queues the e-mails of a campaign run. Each address of each person of the audience
-// gets one row in the ledger, the table campaign_sends. An address that has a row is skipped, so an
-// interrupted run can continue and a repeated run adds only new addresses.
+// Queues the e-mails of a campaign run. The primary address of each person of the audience gets
+// one row in the ledger, the table campaign_sends. An address or person that has a row is skipped,
+// so an interrupted run can continue and a repeated run adds only new persons.
 import { v7 } from 'uuid'
 import { defineJob, releaseDedupeKey } from '../../jobs/queue.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { visible } from '../../kernel/query/visibility.ts'
 import { yieldIfDue } from '../../kernel/runtime/cooperative.ts'
 import { isVeto, longTransaction, write } from '../../kernel/write/write.ts'
-import { addressesIn } from './addresses.ts'
+import { primaryAddressIn } from './addresses.ts'
 import { type Audience, type AudiencePerson, audienceProblem, nextPersons, presentAudience } from './audience.ts'
 import { exclusionNotes, findExclusions } from './exclusions.ts'
 import { scheduleSending } from './sending.ts'
@@ -76,49 +76,59 @@ async function audienceOf({ db }: Context, id: number): Promise<Audience | null>
   return row ? presentAudience(row) : null
 }
 
-/** Returns each address once, with the first person who has the address. */
+/** Returns the primary address of each person once, with the first person who has it. */
 function recipientsIn(people: readonly AudiencePerson[]): Recipient[] {
   const found = new Map<string, Recipient>()
-  for (const person of people)
-    for (const address of addressesIn(person.emails)) if (!found.has(address)) found.set(address, { address, person })
+  for (const person of people) {
+    const address = primaryAddressIn(person.emails)
+    if (address !== null && !found.has(address)) found.set(address, { address, person })
+  }
   return [...found.values()]
 }
 
-/** Returns the recipients whose address has no e-mail of this campaign and occurrence. */
+/** Returns the recipients who have no e-mail of this campaign and occurrence. */
 async function notYet(ctx: Context, run: CampaignRun, recipients: readonly Recipient[]): Promise<Recipient[]> {
   const known = await addressesInLedger(
     ctx,
     run,
-    recipients.map(({ address }) => address),
+    recipients.map(({ address, person }) => ({ address, personId: person.id })),
   )
   return recipients.filter(({ address }) => !known.has(address))
 }
 
 /**
- * Returns the addresses that have a ledger row for this campaign and occurrence, among the rows of
- * persons that the caller sees. An address that was left out does not count, because its person may
- * have consented since.
+ * Returns the addresses that have a ledger row for this campaign and occurrence, or whose person
+ * has one with an earlier address, among the rows of persons that the caller sees. An address that
+ * was left out does not count, because its person may have consented since.
  */
 export async function addressesInLedger(
   ctx: Context,
   run: CampaignRun,
-  addresses: readonly string[],
+  recipients: readonly { address: string; personId: number }[],
 ): Promise<ReadonlySet<string>> {
   const { db } = ctx
   const isLimited = (ctx.user?.visibleOwners ?? null) !== null
   const inSight = db.selectFrom('persons').select('id').where(visible(ctx, 'persons.user_id'))
   const known = new Set<string>()
-  for (let from = 0; from < addresses.length; from += atOnce) {
-    const rows = await db
+  const ofRun = () =>
+    db
       .selectFrom('campaign_sends')
-      .select('address')
       .where('campaign_id', '=', run.campaign_id)
       .where('occurrence', '=', run.occurrence)
-      .where('address', 'in', addresses.slice(from, from + atOnce))
-      .where('state', '!=', 'suppressed')
       .$if(isLimited, (rows) => rows.where('person_id', 'in', inSight))
-      .execute()
-    for (const { address } of rows) known.add(address)
+  for (let from = 0; from < recipients.length; from += atOnce) {
+    const some = recipients.slice(from, from + atOnce)
+    const addresses = some.map(({ address }) => address)
+    const withRow = ofRun().select('address').where('address', 'in', addresses).where('state', '!=', 'suppressed')
+    for (const { address } of await withRow.execute()) known.add(address)
+    const ids = some.map(({ personId }) => personId)
+    const reached = ofRun()
+      .select('person_id')
+      .where('person_id', 'in', ids)
+      // A queued e-mail to an earlier address is not sent (sending.ts).
+      .where('state', 'in', ['sending', 'sent', 'uncertain'])
+    const persons = new Set((await reached.execute()).map(({ person_id }) => person_id))
+    for (const { address, personId } of some) if (persons.has(personId)) known.add(address)
   }
   return known
 }

@@ -11,7 +11,7 @@ import { today } from '../../kernel/values/format.ts'
 import { transaction } from '../../kernel/write/write.ts'
 import { MailDeferred, MailRefused, type OutboundMessage } from '../../mail/outbound.ts'
 import { withGracePeriod } from '../../mail/send-grace.ts'
-import { addressesIn } from './addresses.ts'
+import { addressesIn, primaryAddressIn } from './addresses.ts'
 import { campaignText, draftOf, type FilledCampaign, fillCampaign } from './content.ts'
 import { placeholdersForEditor } from './editor.ts'
 import { exclusionNotes, findExclusions } from './exclusions.ts'
@@ -166,6 +166,8 @@ const take = (ctx: Context): Promise<Send | 'skipped' | null> =>
       .executeTakeFirst()
     if (!person || !addressesIn(person.emails).includes(row.address))
       return skip(ctx, row, { state: 'failed', error: 'The person no longer has this address.' })
+    if (primaryAddressIn(person.emails) !== row.address)
+      return skip(ctx, row, { state: 'failed', error: 'The person has another first address now.' })
     if (isTooLate(ctx, row))
       return skip(ctx, row, { state: 'failed', error: 'Too late: the day of the event has passed.' })
     const claim = { state: 'sending', run_at: null, claim: randomUUID() } as const

@@ -126,8 +126,10 @@ export async function contactFilters(ctx: Context, query: QueryValues): Promise<
     fields[parameter] = exists((values) => {
       if (field === 'contact_numbers')
         return hasPhoneNumber(values.flatMap((value) => phoneKeys(String(value), ctx.services.config.country)))
-      // Earlier versions stored internationalized domains as they were sent.
-      const keys = [...new Set(values.flatMap((value) => [addressKey(String(value)), fold(String(value))]))]
+      // No address has a blank: it was a `+` that the client did not encode. Former versions stored
+      // internationalized domains as they were sent.
+      const sent = values.map((value) => String(value).trim().replaceAll(' ', '+'))
+      const keys = [...new Set(sent.flatMap((value) => [addressKey(value), fold(value)]))]
       if (isUnique)
         return sql<SqlBool>`persons.id in (select point.entity_id from unique_values as point where point.entity_type = 'persons' and point.attribute_id = ${id} and point.value in (${sql.join(keys)}))`
       const tests = keys.map((key) => dialect.jsonPointMatches('persons.emails', 'equals', key))

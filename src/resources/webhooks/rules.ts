@@ -1,6 +1,7 @@
 // Rules for the events, request and end point of a webhook that the schema of the
 // contract does not cover.
 import { isIP } from 'node:net'
+import { didYouMean } from '../../contract/input/validation-errors.ts'
 import { operations } from '../../contract/operations.gen.ts'
 import type { OperationFact, Schema } from '../../contract/types.ts'
 import { warn } from '../../kernel/context.ts'
@@ -73,7 +74,7 @@ export async function checkPlaceholders({ ctx, current, errors }: Writing<Curren
 
 function checkPattern(field: string, pattern: string, errors: Writing<Current>['errors']): void {
   const names = stored.filter(eventMatcher(pattern))
-  if (names.length === 0) errors.invalid(field, 'No event matches this pattern.')
+  if (names.length === 0) errors.invalid(field, `No event matches this pattern.${didYouMean(pattern, new Set(stored))}`)
   else if (names.every(isNeverSent))
     errors.invalid(field, 'Events of webhooks, tokens and the configuration are not sent.')
 }
