@@ -149,6 +149,30 @@ describe('the body of an e-mail', () => {
   })
 })
 
+describe('flowed text beside HTML', () => {
+  const part = (type: string, text: string): string => `--q\r\nContent-Type: text/${type}\r\n\r\n${text}\r\n`
+  const html = part('html', '<p>Content-Type: text/plain; format=flowed</p>')
+  const textIn = async (...parts: string[]): Promise<string | undefined> => {
+    const headers = ['Content-Type: multipart/alternative;', ' boundary="q"']
+    return (await read({ headers, body: `${parts.join('')}--q--` })).text?.trimEnd()
+  }
+
+  it('is joined within one depth of quotation', async () => {
+    const quoted = '> We need 40 seats \r\n> until Friday.\r\nFine with \r\nme.'
+    expect(await textIn(part('plain; format=flowed', quoted), html)).toBe(
+      '> We need 40 seats until Friday.\nFine with me.',
+    )
+    const folded = 'plain;\r\n charset=utf-8;\r\n format="flowed";\r\n delsp=yes'
+    expect(await textIn(part(folded, '> a \r\n> b'), html)).toBe('> ab')
+  })
+
+  it('is left apart from texts that are not flowed', async () => {
+    const text = await textIn(part('plain; format=flowed', 'one \r\ntwo'), part('plain', '> a \r\n> b'), html)
+    expect(text).toContain('> a \n> b')
+    expect(text).toContain('one two')
+  })
+})
+
 describe('an automatic e-mail', () => {
   it.each(['X-Autoreply: yes', 'X-Autorespond: vacation', 'X-Loop: a@x.example', 'Precedence: auto_reply'])(
     'is known by %s',

@@ -1,25 +1,52 @@
 // Mends the Content-Type header of an e-mail that the parser could not read, and joins the lines of
 // flowed text (RFC 3676), whose quotations the parser does not know.
 
+const headerLimit = 256 * 1024
+const contentType = /^content-type:[^\n]*(\n[ \t][^\n]*)*/im
+/** Matches the headers of a part, behind the line of a boundary. */
+const partHeaders = /(?<=^--[^\r\n]{1,70}\r?\n)(?:[!-9;-~]{1,76}:[^\n]*\n(?:[ \t][^\n]*\n)*)+(?=\r?\n)/gim
+
 /**
  * Returns the bytes with a Content-Type that can be read: text/plain instead of a value that is no
- * media type (RFC 2045, 5.2), and the boundary of the body for a multipart that names none.
+ * media type (RFC 2045, 5.2), and the boundary of the body for a multipart that names none. The
+ * lines of flowed text are left to `joinFlowedLines`.
  */
 export function withReadableType(bytes: Uint8Array): Uint8Array {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-  const text = buffer.toString('latin1', 0, 256 * 1024)
+  const text = buffer.toString('latin1', 0, headerLimit)
   const end = /\r?\n\r?\n/.exec(text)
   if (!end) return bytes
-  const header = /^content-type:[^\n]*(\n[ \t][^\n]*)*/im.exec(text.slice(0, end.index))
+  const header = contentType.exec(text.slice(0, end.index))
   if (!header) return bytes
   const value = header[0].slice('content-type:'.length).trim().replace(/;$/, '')
-  const mended = /^multipart\//i.test(value)
-    ? withBoundary(value, text.slice(end.index))
-    : (withoutFlow(value) ?? withMediaType(value))
-  if (mended === null) return bytes
+  const isMultipart = /^multipart\//i.test(value)
+  const flow = isMultipart ? flowOfParts(text.slice(end.index)) : null
+  const whole = isMultipart ? withBoundary(value, text.slice(end.index)) : (withoutFlow(value) ?? withMediaType(value))
+  if (whole === null && flow === null) return bytes
   const from = header.index
+  const head = Buffer.from(`Content-Type: ${whole ?? value}${flow ?? ''}`, 'latin1')
   const rest = buffer.subarray(from + header[0].length)
-  return Buffer.concat([buffer.subarray(0, from), Buffer.from(`Content-Type: ${mended}`), rest])
+  return Buffer.concat([buffer.subarray(0, from), head, flow === null ? rest : withoutFlowInParts(rest)])
+}
+
+/**
+ * Returns the parameters of flowed text for the header of a multipart, or null unless each of its
+ * plain texts is flowed.
+ */
+function flowOfParts(body: string): string | null {
+  const types = [...body.matchAll(partHeaders)].flatMap(([headers]) => contentType.exec(headers)?.[0] ?? [])
+  const plain = types
+    .map((type) => type.slice('content-type:'.length))
+    .filter((type) => /^\s*text\/plain\b/i.test(type))
+  if (plain.length === 0 || !plain.every(isFlowedText)) return null
+  return `; x-format=flowed${plain.some((type) => delSp.test(type)) ? '; delsp=yes' : ''}`
+}
+
+/** Names another format in the headers of the parts. The lengths of the lines do not matter. */
+function withoutFlowInParts(body: Buffer): Buffer {
+  const text = body.toString('latin1', 0, headerLimit)
+  const mended = text.replace(partHeaders, (headers) => headers.replace(flowParameter, 'format=fixed'))
+  return Buffer.concat([Buffer.from(mended, 'latin1'), body.subarray(text.length)])
 }
 
 function withBoundary(value: string, body: string): string | null {
@@ -33,7 +60,10 @@ const withMediaType = (value: string): string | null =>
 
 /** Names another format, so that the parser leaves the lines to `joinFlowedLines`. */
 const withoutFlow = (value: string): string | null =>
-  isFlowedText(value) ? value.replace(/format\s{0,9}=\s{0,9}"?flowed"?/i, 'format=fixed; x-format=flowed') : null
+  isFlowedText(value) ? value.replace(flowParameter, 'format=fixed; x-format=flowed') : null
+
+const flowParameter = /format\s{0,9}=\s{0,9}"?flowed"?/i
+const delSp = /[;\s]delsp\s{0,9}=\s{0,9}"?yes\b/i
 
 export const isFlowedText = (contentType: string): boolean =>
   /^\s{0,9}text\/plain\b/i.test(contentType) && /[;\s]format\s{0,9}=\s{0,9}"?flowed\b/i.test(contentType)
@@ -42,8 +72,8 @@ export const isFlowedText = (contentType: string): boolean =>
 export const hasFlowedLines = (contentType: string): boolean => contentType.includes('x-format=flowed')
 
 /** Joins the lines of flowed text. Lines are joined only within one depth of quotation. */
-export function joinFlowedLines(text: string, contentType: string): string {
-  const isDelSp = /[;\s]delsp\s{0,9}=\s{0,9}"?yes\b/i.test(contentType)
+export function joinFlowedLines(text: string, type: string): string {
+  const isDelSp = delSp.test(type)
   const joined: string[] = []
   let open: { depth: number; parts: string[] } | null = null
   const close = (): void => {

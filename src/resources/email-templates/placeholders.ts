@@ -8,7 +8,7 @@ export type EscapeMode = 'text' | 'html' | 'json' | 'url'
 
 const pattern = /\{%\s*([a-z_]+(?:\.[a-z0-9_]+)?)\s*(?:\|\s*(raw|json)\s*)?%\}/g
 /** Matches the end of the name of a placeholder that stands for the value as JSON. */
-export const rawSuffix = /\s*\|\s*raw$/
+export const rawSuffix = /\s{0,9}\|\s{0,9}raw$/
 /** Returns the name under which the values have the JSON of a field. */
 export const rawName = (name: string): string => `${name}|raw`
 /**
