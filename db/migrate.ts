@@ -85,6 +85,7 @@ export const migrations: readonly Migration[] = [
   step('0063_reply_addresses', () => import('./migrations/0063_reply_addresses.ts')),
   step('0064_search_folding', () => import('./migrations/0064_search_folding.ts')),
   step('0065_bounced_emails', () => import('./migrations/0065_bounced_emails.ts')),
+  step('0066_form_submissions', () => import('./migrations/0066_form_submissions.ts')),
 ]
 
 /**

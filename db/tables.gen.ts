@@ -827,6 +827,11 @@ export interface WebFormAttributesTable {
   sort_order: number
 }
 
+export interface WebFormSubmissionsTable {
+  digest: string
+  created_at: string
+}
+
 export interface WebFormsTable {
   id: Generated<number>
   form_id: string
@@ -1012,6 +1017,7 @@ export interface DB {
   warehouse_tags: WarehouseTagsTable
   warehouses: WarehousesTable
   web_form_attributes: WebFormAttributesTable
+  web_form_submissions: WebFormSubmissionsTable
   web_forms: WebFormsTable
   webhook_deliveries: WebhookDeliveriesTable
   webhooks: WebhooksTable

@@ -139,7 +139,8 @@ async function stageMarketing({ server, main, spare, at, texts }: World): Promis
       campaign_id: id,
       occurrence: 'once',
       address: 'fourth@example.com',
-      person_id: main.persons ?? null,
+      // A run does not write to this person again.
+      person_id: spare.persons ?? null,
       message_id: 'fourth@localhost',
       state: 'uncertain',
       ...timestamps,

@@ -204,6 +204,25 @@ describe('submitWebForm', () => {
     })
   })
 
+  it('stores equal values once within ten minutes', async () => {
+    const { path } = await makeForm({ create_lead: true, attributes: [field('leads.title')] })
+    const values = (title: string): [string, string][] => [
+      ['persons[name]', 'Grace Hopper'],
+      ['persons[emails][0][value]', 'grace@example.org'],
+      ['leads[title]', title],
+    ]
+    const count = async () => (await server.admin.get('/leads')).body.meta.total
+    const sent = await Promise.all([post(path, values('Chairs')), post(path, values('Chairs').reverse())])
+    expect(sent.map(({ status }) => status)).toEqual([200, 200])
+    expect(await count()).toBe(1)
+    await post(path, values('Tables'))
+    expect(await count()).toBe(2)
+    server.clock.advanceMs(11 * 60_000)
+    await post(path, values('Chairs'))
+    expect(await count()).toBe(3)
+    expect(await persons()).toHaveLength(1)
+  })
+
   it('takes a required box only when it is ticked, whatever the page sends for it', async () => {
     await ownAttribute('persons', 'consent', 'boolean')
     const { path } = await makeForm({ attributes: [{ ...field('persons.consent'), is_required: true }] })
@@ -223,7 +242,7 @@ describe('submitWebForm', () => {
     for (const ticks of [[], [''], ['0'], ['false'], ['off'], ['no'], ['1', '0']])
       expect([ticks, await submit(...ticks)]).toEqual([ticks, ['persons.consent']])
     expect(await persons()).toEqual([])
-    for (const ticks of [['1'], ['true'], ['on'], ['Yes'], ['0', '1']])
+    for (const ticks of [['1'], ['true'], ['on'], ['Yes'], ['Ja'], ['sí'], ['0', '1']])
       expect(await submit(...ticks), String(ticks)).toBe(200)
     const [person] = await persons()
     expect(person.custom_attributes.consent).toBe(true)
@@ -463,7 +482,7 @@ describe('submitWebForm', () => {
   })
 
   it('tells who only programs fill in that all is well, and does nothing', async () => {
-    const { path } = await makeForm({ create_lead: true })
+    const { path } = await makeForm({ create_lead: true, attributes: [field('leads.title')] })
     const { status, body } = await server.anonymous.post(path, { persons: grace, website: 'https://spam.example' })
     expect([status, body]).toEqual([200, { message: 'Thank you.' }])
     expect([server.events(), await persons()]).toEqual([[], []])

@@ -2,13 +2,11 @@
 // in an object. `tags[]=…` adds an entry to a list. Values stay texts, which normalize.ts converts.
 
 import { Problem } from '../output/problems.ts'
+import { flagIn } from './flags.ts'
 import type { Finding } from './validation-errors.ts'
 import { manyFields, maxFormFields, refuseManyFields } from './value-count.ts'
 
 const deepest = 5
-
-/** The value of a hidden field before a checkbox of the same name, which counts if it is ticked. */
-const unticked = /^(?:0|false|off|no)$/i
 
 type Node = Map<string, Node | string>
 
@@ -68,7 +66,7 @@ function put(root: Node, path: readonly string[], value: string, found: Finding[
       node = next
     } else if (there instanceof Map) throw mixed()
     else {
-      if (there !== undefined && !unticked.test(there)) found.push([field, 'Must not be sent more than once.'])
+      if (there !== undefined && flagIn(there) !== false) found.push([field, 'Must not be sent more than once.'])
       node.set(key, value)
     }
   }

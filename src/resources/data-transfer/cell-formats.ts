@@ -1,5 +1,6 @@
 // Converts numbers, dates and flags from the notations that files use to the notation of the API.
 // Any other text stays unchanged, and the validator then refuses it.
+import { flagIn } from '../../contract/input/flags.ts'
 import type { Schema } from '../../contract/types.ts'
 import { fold } from '../../kernel/values/format.ts'
 import type { CountryReader } from './countries.ts'
@@ -188,10 +189,5 @@ export function readFormattedNumber(text: string, { decimal, hasPlainNumbers }: 
   return `${isNegative ? '-' : ''}${digits}${decimals === undefined || decimals === '-' ? '' : `.${decimals}`}`
 }
 
-const yes = 'yes y true t on 1 x ✓ ✔ ja j wahr oui vrai si verdadero vero sim verdadeiro tak prawda ano да'.split(' ')
-const no = 'no n false f off 0 nein falsch non faux falso nao nie falsz ne нет'.split(' ')
-const flags = new Map([...yes.map((word) => [word, true] as const), ...no.map((word) => [word, false] as const)])
-
-/** Converts words for yes and no, in English and some other languages, to a boolean. */
-export const readFlag = (text: string): unknown =>
-  flags.get(fold(text.trim()).normalize('NFKD').replaceAll(/\p{M}/gu, '')) ?? text
+/** Converts words for yes and no to a boolean. Returns any other text unchanged. */
+export const readFlag = (text: string): unknown => flagIn(text) ?? text

@@ -16,6 +16,7 @@ import { leads } from '../leads/resource.ts'
 import { checkPerson, persons } from '../persons/resource.ts'
 import type { PublicField, PublicForm } from './public-form.ts'
 import { findNewPoints, rejectedValuesNote, withoutPaths } from './rejected-values.ts'
+import { isFirstSubmission } from './repeated-submissions.ts'
 import { isBlank, readFieldValue } from './submitted-values.ts'
 
 /** The maximum length of the description of a lead, in characters. */
@@ -59,7 +60,7 @@ const store = (ctx: Context, form: PublicForm, sent: Schema<'WebFormSubmission'>
     await (person ? checkPerson(ctx, person, words) : checkValues(ctx, 'persons', values.persons, words))
     if (form.createsLead) await checkValues(ctx, 'leads', values.leads, withFormNames(said, 'leads', taken.leads))
     errors.throwIfAny()
-    if (!person) return
+    if (!person || !(await isFirstSubmission(ctx, form, sent))) return
     // A value that another record already has causes no error, so visitors cannot find out whether
     // a value is stored.
     const [known] = await knownPersons(ctx, person.emails)

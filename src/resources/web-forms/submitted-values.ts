@@ -1,5 +1,6 @@
 // Converts submitted values to API values. HTML forms send every value as text, and an empty field
 // as an empty text.
+import { flagIn } from '../../contract/input/flags.ts'
 import { booleans } from '../../contract/input/normalize.ts'
 import type { Attribute } from '../attributes/attribute-set.ts'
 
@@ -35,9 +36,6 @@ export function readFieldValue({ type }: Pick<Attribute, 'type'>, sent: unknown)
   return sent
 }
 
-/** The values that checkboxes of pages send, besides those of the API. */
-const ticks = new Map<unknown, boolean>([...booleans, ['on', true], ['yes', true], ['off', false], ['no', false]])
-
 /**
  * Returns whether a checkbox is ticked. Browsers do not send one that is not, so pages may send a
  * hidden field of the same name before it: the last value counts.
@@ -45,7 +43,7 @@ const ticks = new Map<unknown, boolean>([...booleans, ['on', true], ['yes', true
 function readTick(sent: unknown): unknown {
   const value = Array.isArray(sent) ? sent.at(-1) : sent
   if (isBlank(value)) return false
-  return ticks.get(typeof value === 'string' ? value.trim().toLowerCase() : value) ?? value
+  return (typeof value === 'string' ? flagIn(value) : booleans.get(value)) ?? value
 }
 
 const idIn = (value: unknown): unknown =>
