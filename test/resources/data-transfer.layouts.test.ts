@@ -350,6 +350,22 @@ describe('further deals', () => {
     ])
     expect(await stored('persons')).toHaveLength(1)
   })
+
+  it('say when the person of a deal has another organization than the row', async () => {
+    await server.admin.post('/contacts/persons', {
+      name: 'Nia',
+      emails: [{ value: 'nia@x.example' }],
+      organization_name: 'Société X',
+    })
+    const rows = ['Societe X', 'Other Ltd', ''].map((name, index) => `Deal ${index},5,nia@x.example,${name}`)
+    const { done } = await take(
+      'leads',
+      'deals.csv',
+      ['title,lead_value,person_email,organization_name', ...rows, ''].join('\n'),
+    )
+    expect(done.errors).toEqual([])
+    expect(done.changes).toEqual([{ column: 'organization_name', from: 'Other Ltd', to: 'Société X', count: 1 }])
+  })
 })
 
 describe('companies and products of other programs', () => {
@@ -357,7 +373,7 @@ describe('companies and products of other programs', () => {
     const companies = await take(
       'organizations',
       'companies.csv',
-      'Record ID,Company name,Company owner,Street Address,City,State/Region,Postal Code,Country/Region,Industry\n1,Hub Ltd,admin@example.com,1 Road,Reno,NV,89501,USA,Retail\n',
+      'Record ID,Company name,Company owner,Street Address,City,State/Region,Postal Code,Country/Region,Industry\n1,Hub Ltd,admin@example.com,1 Road,Reno,NV,89501,USA,Retail\n2,Uhr AG,,Weg 1,Bern,,3000,Schweiz,Retail\n',
     )
     expect([companies.analysis.layout, companies.done.errors]).toEqual(['hubspot-companies', []])
     expect((await stored('organizations'))[0]).toMatchObject({
@@ -365,6 +381,7 @@ describe('companies and products of other programs', () => {
       address: { address: '1 Road', city: 'Reno', state: 'NV', postcode: '89501', country: 'US' },
       user: { email: 'admin@example.com' },
     })
+    expect((await stored('organizations'))[1].address.country).toBe('CH')
     const products = await take(
       'products',
       'products_export.csv',

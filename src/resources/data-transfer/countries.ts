@@ -1,5 +1,5 @@
-// Reads countries as ISO 3166-1 alpha-2 codes: names in English and in the installation's language,
-// and codes of two or three letters.
+// Reads countries as ISO 3166-1 alpha-2 codes: names in English, in the installation's language and
+// in other languages of exports, and codes of two or three letters.
 import { fold } from '../../kernel/values/format.ts'
 
 /** Converts the text of a country to its code. Any other text stays unchanged. */
@@ -25,6 +25,11 @@ const usual: Readonly<Record<string, string>> = {
   'viet nam': 'VN',
   'korea republic of': 'KR',
 }
+
+/**
+ * Further languages whose names count where English and the language of the installation have none.
+ */
+const others = 'de fr es it pt nl pl sv da nb fi cs sk hu ro tr ru uk el ja zh ko ar he'.split(' ')
 
 /** Returns the reader for a language. Loads the lists of countries with the first import. */
 export async function countryReader(locale: string): Promise<CountryReader> {
@@ -52,6 +57,13 @@ async function namesOf(locale: string): Promise<ReadonlyMap<string, string>> {
   }
   for (const [code, list] of Object.entries(english.countries))
     for (const name of [list].flat()) if (!names.has(keyOf(name))) names.set(keyOf(name), code)
+  for (const language of others) {
+    const display = new Intl.DisplayNames([language], { type: 'region', fallback: 'none' })
+    for (const [code] of all) {
+      const key = keyOf(display.of(code) ?? '')
+      if (key !== '' && !names.has(key)) names.set(key, code)
+    }
+  }
   for (const [code] of all) names.set(fold(code), code)
   return names
 }

@@ -19,6 +19,8 @@ export interface Lookups {
   persons: Map<string, number>
   /** The ids of the visible persons with a name, by case-folded name. */
   personNames: Map<string, number[]>
+  /** The organization names of persons, by person id; empty if no row names an organization. */
+  organizationNames: ReadonlyMap<number, string>
   directory: Directory
   sighted: ReadonlyMap<string, ReadonlySet<number>>
   /** The combinations of related ids that `validateRelated` has already accepted. */
@@ -48,6 +50,7 @@ export async function loadLookups(ctx: Context, { type }: ImportPlan, lines: rea
     tags: await existingTags(ctx, lines),
     persons,
     personNames,
+    organizationNames: await organizationNames(ctx, drafts, [...seen]),
     directory: await loadDirectory(ctx, drafts),
     sighted: new Map([['persons', seen]]),
     valid: new Set(),
@@ -66,6 +69,25 @@ async function personsByName(ctx: Context, drafts: readonly RowDraft[]): Promise
     found.push(...(await ctx.db.selectFrom('persons').select(['id', 'name_key']).where(condition).execute()))
   }
   return found
+}
+
+async function organizationNames(
+  { db }: Context,
+  drafts: readonly RowDraft[],
+  persons: readonly number[],
+): Promise<Map<number, string>> {
+  const names = new Map<number, string>()
+  if (!drafts.some((draft) => draft.names.organization_name !== undefined)) return names
+  for (let from = 0; from < persons.length; from += personsPerQuery) {
+    const rows = await db
+      .selectFrom('persons')
+      .innerJoin('organizations', 'organizations.id', 'persons.organization_id')
+      .select(['persons.id', 'organizations.name'])
+      .where('persons.id', 'in', persons.slice(from, from + personsPerQuery))
+      .execute()
+    for (const { id, name } of rows) names.set(id, name)
+  }
+  return names
 }
 
 /**

@@ -298,6 +298,7 @@ function personOf({ unknown: treatment }: ImportPlan, draft: RowDraft, known: Lo
   if (id !== undefined) {
     const { person_id: other } = body
     if (other !== undefined && other !== id) throw rowRefused(draft, field, 'person_id names another person.')
+    noteOrganization(draft, known.organizationNames.get(id) ?? null)
     return { person_id: id }
   }
   if (named.length > 1)
@@ -313,6 +314,14 @@ function personOf({ unknown: treatment }: ImportPlan, draft: RowDraft, known: Lo
     ...(organization !== undefined && { organization_name: organization }),
   }
   return { person }
+}
+
+/** Notes that a lead has the organization of its person, and not the one that the row names. */
+function noteOrganization(draft: RowDraft, actual: string | null): void {
+  const from = draft.names.organization_name?.trim()
+  if (from === undefined || searchFold(from) === searchFold(actual ?? '')) return
+  const column = draft.columns.find(({ name }) => name === 'organization_name')?.header ?? 'organization_name'
+  draft.named.set('organization_name', { column, from, to: actual })
 }
 
 function refuseAddress(draft: RowDraft): never {
