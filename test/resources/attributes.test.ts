@@ -655,6 +655,34 @@ describe('updateAttribute', () => {
     ])
   })
 
+  it('names the option that was meant, and only the options in use', async () => {
+    const options = ['Small', 'Large', 'X-Large'].map((name) => ({ name }))
+    const { body } = await server.admin.post('/settings/attributes', {
+      ...{ entity_type: 'products', code: 'size', name: 'Size', type: 'select' },
+      options,
+    })
+    const [small, large, huge] = body.data.options.map(({ id }: { id: number }) => id)
+    const product = (size: unknown) =>
+      server.admin.post('/products', { sku: `s${size}`, name: 'Shirt', price: 1, custom_attributes: { size } })
+    const hints = await Promise.all(
+      ['small', 'Lrge', 'x large', '#'].map(async (size) => (await product(size)).body.errors),
+    )
+    expect(hints.map((errors) => errors['custom_attributes.size'])).toEqual([
+      [`Must be the id of an option. Did you mean ${small} (Small)?`],
+      [`Must be the id of an option. Did you mean ${large} (Large)?`],
+      [`Must be the id of an option. Did you mean ${huge} (X-Large)?`],
+      ['Must be the id of an option.'],
+    ])
+    expect((await product(large)).status).toBe(201)
+    const { status, body: refused } = await server.admin.put(`/settings/attributes/${body.data.id}`, {
+      options: [{ id: huge }],
+    })
+    expect([status, refused.detail]).toEqual([
+      409,
+      'Large: in use; send force=true to take it from the records that have it.',
+    ])
+  })
+
   it('keeps an option that records have, unless it is forced to take it from them', async () => {
     const { id, options } = await define({ ...industries, type: 'multiselect' })
     const [first, second] = options.map((option) => option.id)

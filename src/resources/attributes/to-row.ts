@@ -156,8 +156,12 @@ async function refuseUsedOptions(
   const ids = [...users.keys()].slice(0, 20)
   const seen = await visibleAmong(ctx, attribute.entity, ids)
   const field = `custom_attributes.${attribute.code}`
+  const used = new Set([...users.values(), attribute.initial].flat())
   throw inUse(
-    `${removed.map(({ name }) => name).join(', ')}: in use; send force=true to take it from the records that have it.`,
+    `${removed
+      .filter(({ id }) => used.has(id))
+      .map(({ name }) => name)
+      .join(', ')}: in use; send force=true to take it from the records that have it.`,
     ids.map((id) => ({ entity_type: attribute.entity, id: seen.has(id) ? id : null, field })),
   )
 }

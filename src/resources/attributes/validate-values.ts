@@ -1,8 +1,10 @@
 // Validates the custom attributes of a body and computes the JSON to store. This
 // file writes nothing; the insert or update of the record stores the JSON.
 import { isDeepStrictEqual } from 'node:util'
+import { nearest } from '../../contract/input/did-you-mean.ts'
 import type { Context } from '../../kernel/context.ts'
 import type { ValidationErrors } from '../../kernel/errors.ts'
+import { namedLike } from '../../kernel/values/names.ts'
 import { checkFileReference } from '../files/attach.ts'
 import { type Attribute, customAttributes, type EntityType } from './attribute-set.ts'
 import { findChoosable, lookups } from './lookups.ts'
@@ -53,7 +55,10 @@ export async function planValues(
     const path = field.split('.').slice(0, 2).join('.')
     if (same.has(path)) continue
     wrong.add(path)
-    for (const sentence of sentences) errors.invalid(field, sentence)
+    const code = path.slice('custom_attributes.'.length)
+    const attribute = attributes.find((each) => each.code === code)
+    const hint = attribute && Object.hasOwn(values, code) ? optionHint(attribute, values[code]) : null
+    for (const sentence of hint === null ? sentences : [hint]) errors.invalid(field, sentence)
   }
   const next: Record<string, unknown> = { ...stored }
   for (const { attribute, type } of withValueTypes(attributes)) {
@@ -75,6 +80,19 @@ export async function planValues(
     else next[code] = after
   }
   return isSame(next, stored) ? undefined : JSON.stringify(next)
+}
+
+/** Returns the sentence for the name of an option where its id is needed, or null. */
+function optionHint({ options, lookup }: Attribute, sent: unknown): string | null {
+  const name = [sent].flat().find((each) => typeof each === 'string' && !/^\d*$/.test(each))
+  if (typeof name !== 'string' || lookup !== null || options.length === 0) return null
+  const named = namedLike(options, name)[0]
+  const like = nearest(
+    name,
+    options.map((option) => option.name),
+  )
+  const meant = named ?? options.find((option) => option.name === like)
+  return `Must be the id of an option.${meant ? ` Did you mean ${meant.id} (${meant.name})?` : ''}`
 }
 
 /**
