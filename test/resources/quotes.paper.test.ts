@@ -52,6 +52,19 @@ describe('the letters of a printed quote', { timeout: 60_000 }, () => {
     }
   }, 60_000)
 
+  it('have glyphs in the scripts of South and Southeast Asia, the Caucasus and Ethiopia, and for emoji and coins', async () => {
+    server = await startServer()
+    const subjects = [
+      ...['कार्यालय कुर्सी ₹', 'অফিস চেয়ার ৳', 'அலுவலக நாற்காலி', 'కార్యాలయ కుర్చీ', 'ಕಚೇರಿ ಕುರ್ಚಿ', 'ഓഫീസ് കസേര'],
+      ...['ઓફિસ ખુરશી', 'ਦਫ਼ਤਰ ਦੀ ਕੁਰਸੀ', 'කාර්යාල පුටුව', 'เก้าอี้สำนักงาน', 'ເກົ້າອີ້', 'កៅអីការិយាល័យ', 'ရုံးထိုင်ခုံ'],
+      ...['საოფისე სკამი ₾', 'Գրասենյակային աթոռ ֏', 'የቢሮ ወንበር', 'Chairs 🪑 🎉 😀', '₿ 5 ₺ ₽ ₴ ₦ ₫ €'],
+    ]
+    for (const subject of subjects) {
+      const { shown } = await paper({ subject })
+      expect.soft([subject, missing(shown)]).toEqual([subject, []])
+    }
+  })
+
   it('run from right to left where the script does, numbers and Latin words from left to right, brackets turned', async () => {
     server = await startServer()
     const { lines } = await paper({ subject: 'כיסא (שחור) 24 יחידות ABC' })

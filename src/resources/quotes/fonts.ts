@@ -1,14 +1,15 @@
 // The fonts of printed quotes. Roboto (from pdfmake) has Latin, Greek and Cyrillic characters.
-// Arabic and Hebrew have one font each. Each Chinese, Japanese and Korean font is split into about
-// a hundred slices (files with some of its characters); only the needed slices are read.
+// Arabic and Hebrew have one font each. The other fonts are split into slices (files with some of
+// its characters), Chinese, Japanese and Korean into about a hundred; only the needed slices are
+// read.
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
-import type { VirtualFileSystem } from './pdfmake-internals.ts'
+import { allowMissingAnchors, type LayoutFont, type VirtualFileSystem } from './pdfmake-internals.ts'
 
 const require = createRequire(import.meta.url)
 
-interface Font {
+interface Font extends LayoutFont {
   hasGlyphForCodePoint(point: number): boolean
 }
 
@@ -68,13 +69,21 @@ function openedAt(path: string): Font {
  * The font families that are split into slices: simplified and traditional Chinese, Japanese,
  * Korean.
  */
-type Family = 'sc' | 'tc' | 'jp' | 'kr'
-const slicesOf = new Map<Family, Map<number, string>>()
+type EastAsian = 'sc' | 'tc' | 'jp' | 'kr'
+/** Further families. The first one with a character draws it. */
+const others = [
+  ...['latin', 'devanagari', 'bengali', 'tamil', 'telugu', 'kannada', 'malayalam', 'gujarati', 'gurmukhi', 'sinhala'],
+  ...['thai', 'lao', 'khmer', 'myanmar', 'georgian', 'armenian', 'ethiopic', 'emoji'],
+]
+const slicesOf = new Map<string, Map<number, string>>()
 
-function slices(family: Family): Map<number, string> {
+const fontOf = (family: string): string =>
+  family === 'emoji' ? 'noto-emoji' : family === 'latin' ? 'noto-sans' : `noto-sans-${family}`
+
+function slices(family: string): Map<number, string> {
   const known = slicesOf.get(family)
   if (known) return known
-  const ranges = require(`@fontsource-variable/noto-sans-${family}/unicode.json`) as Record<string, string>
+  const ranges = require(`@fontsource-variable/${fontOf(family)}/unicode.json`) as Record<string, string>
   const found = new Map<number, string>()
   for (const [name, text] of Object.entries(ranges)) {
     for (const range of text.slice(2).split(/,U\+/i)) {
@@ -92,10 +101,10 @@ function slices(family: Family): Map<number, string> {
  * differently. A Japanese, Korean or Chinese locale puts its own family first. For other locales,
  * the characters decide: kana put Japanese first, hangul Korean.
  */
-function orderOf(locale: string, points: ReadonlySet<number>): readonly Family[] {
+function orderOf(locale: string, points: ReadonlySet<number>): readonly string[] {
   const { language, script, region } = new Intl.Locale(locale).maximize()
   const has = (first: number, last: number): boolean => [...points].some((point) => point >= first && point <= last)
-  const first: Family =
+  const first: EastAsian =
     language === 'ja'
       ? 'jp'
       : language === 'ko'
@@ -109,7 +118,7 @@ function orderOf(locale: string, points: ReadonlySet<number>): readonly Family[]
             : has(0xac00, 0xd7a3)
               ? 'kr'
               : 'sc'
-  return [...new Set<Family>([first, 'sc', 'tc', 'jp', 'kr'])]
+  return [...new Set([first, 'sc', 'tc', 'jp', 'kr', ...others])]
 }
 
 interface Slice {
@@ -120,7 +129,7 @@ const loaded = new Map<string, Promise<Slice>>()
 const weights = { normal: 400, bold: 700 } as const
 type Weight = keyof typeof weights
 
-function slice(virtual: VirtualFileSystem, family: Family, name: string, weight: Weight): Promise<Slice> {
+function slice(virtual: VirtualFileSystem, family: string, name: string, weight: Weight): Promise<Slice> {
   const key = `${family}-${name}-${weight}`
   const loading = loaded.get(key) ?? load(virtual, family, name, weight)
   loaded.set(key, loading)
@@ -132,8 +141,8 @@ function slice(virtual: VirtualFileSystem, family: Family, name: string, weight:
  * have the same PostScript name, but PDF readers distinguish fonts by that name. So each stored
  * slice gets a unique name.
  */
-async function load(virtual: VirtualFileSystem, family: Family, slice: string, weight: Weight): Promise<Slice> {
-  const path = placeOf(`@fontsource-variable/noto-sans-${family}/files/noto-sans-${family}-${slice}-wght-normal.woff2`)
+async function load(virtual: VirtualFileSystem, family: string, slice: string, weight: Weight): Promise<Slice> {
+  const path = placeOf(`@fontsource-variable/${fontOf(family)}/files/${fontOf(family)}-${slice}-wght-normal.woff2`)
   // Fixes the weight, because pdfmake cannot embed variable fonts.
   const bytes = await subsetFont(readFileSync(path), undefined, {
     targetFormat: 'truetype',
@@ -142,7 +151,9 @@ async function load(virtual: VirtualFileSystem, family: Family, slice: string, w
   })
   const file = `${family}-${slice}-${weight}.ttf`
   virtual.writeFileSync(file, renamed(bytes, `${slice}${weight.charAt(0)}`))
-  return { font: fontkit.create(bytes), file }
+  const font = fontkit.create(bytes)
+  allowMissingAnchors(font)
+  return { font, file }
 }
 
 /**
