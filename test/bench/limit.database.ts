@@ -3,12 +3,12 @@
 import { join } from 'node:path'
 import type { Database } from 'better-sqlite3'
 import { Sqlite } from '../../db/sqlite/driver.ts'
-import { foldText } from './limit.events.ts'
+import { withFunctions } from '../../db/sqlite/functions.ts'
 
 export function openDatabase(folder: string): Database {
   const database = new Sqlite(join(folder, 'data/accord.db'))
   for (const pragma of ['journal_mode = wal', 'synchronous = full', 'foreign_keys = on', 'busy_timeout = 5000'])
     database.pragma(pragma)
-  database.function('fold', { deterministic: true }, (text) => (typeof text === 'string' ? foldText(text) : text))
+  withFunctions(database)
   return database
 }

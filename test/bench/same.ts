@@ -2,6 +2,7 @@
 // the rows that they write must be equal. Ids, times and secrets that must differ are masked.
 import { join } from 'node:path'
 import { Sqlite } from '../../db/sqlite/driver.ts'
+import { withFunctions } from '../../db/sqlite/functions.ts'
 import { type Answer, type Asked, Connection } from '../support/connection.ts'
 import { isWrite, type Kind, requestOf, type World, walkFrom, walkOn } from './requests.ts'
 import type { Server } from './servers.ts'
@@ -66,7 +67,7 @@ async function patiently(connection: Connection, asked: Asked): Promise<Answer> 
 
 /** Returns all rows that the requests may have written, one per line. */
 function rowsIn(folder: string): string {
-  const database = new Sqlite(join(folder, 'data/accord.db'), { readonly: true })
+  const database = withFunctions(new Sqlite(join(folder, 'data/accord.db'), { readonly: true }))
   const some = (text: string): string[] => (database.prepare(text).all() as object[]).map((row) => JSON.stringify(row))
   const newest = (table: string): string[] => some(`select * from ${table} order by rowid desc limit 200`)
   const lines = [

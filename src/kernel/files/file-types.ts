@@ -43,10 +43,11 @@ const unknownType = 'application/octet-stream'
 
 /**
  * Returns a checker for a stream of bytes. After `see` was called with every chunk, `isText`
- * returns whether the bytes are UTF-8 text without control characters.
+ * returns whether the bytes are text without control characters: UTF-8, or UTF-16 with a byte order
+ * mark, as Windows programs save it.
  */
 export function textWatcher(): { see(chunk: Buffer): void; isText(): boolean } {
-  const decoder = new TextDecoder('utf-8', { fatal: true })
+  let decoder: TextDecoder | undefined
   let isText = true
   const look = (read: () => string): void => {
     if (!isText) return
@@ -57,13 +58,20 @@ export function textWatcher(): { see(chunk: Buffer): void; isText(): boolean } {
     }
   }
   return {
-    see: (chunk) => look(() => decoder.decode(chunk, { stream: true })),
+    see: (chunk) => {
+      decoder ??= new TextDecoder(encodingOf(chunk), { fatal: true })
+      look(() => decoder?.decode(chunk, { stream: true }) ?? '')
+    },
     isText: () => {
-      look(() => decoder.decode())
+      look(() => decoder?.decode() ?? '')
       return isText
     },
   }
 }
+
+/** Returns the encoding that the byte order mark at the start of a file names. */
+const encodingOf = ([first, second]: Buffer): string =>
+  first === 0xff && second === 0xfe ? 'utf-16le' : first === 0xfe && second === 0xff ? 'utf-16be' : 'utf-8'
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: matches control characters
 const controls = /[\u0000-\u0008\u000b\u000e-\u001f\u007f]/
