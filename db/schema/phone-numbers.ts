@@ -19,9 +19,17 @@ const tooShort = 6
 /** Returns the number without the forms that no call needs. */
 const written = (text: string): string => searchFold(text).replace(extension, '')
 
+/** Returns the number without extension and optional trunk prefix, with `+` for `00`. */
+const internationalOf = (text: string): string =>
+  written(text)
+    .replace(/^ *00(?=[1-9])/, '+')
+    .replace(optionalTrunk, '')
+
+/** Matches a number with a trunk prefix behind its country code, or what looks like one. */
+const mayHaveTrunk = /^\+\d{1,3}\D{0,3}0/
+
 function parsed(text: string, country?: CountryCode): PhoneNumber | undefined {
-  const number = written(text)
-  const international = number.replace(/^ *00(?=[1-9])/, '+').replace(optionalTrunk, '')
+  const international = internationalOf(text)
   if (!international.startsWith('+') && country === undefined) return undefined
   const found = parsePhoneNumberFromString(international, country)
   return found?.isPossible() ? found : undefined
@@ -34,8 +42,10 @@ const digitsOfE164 = (number: PhoneNumber): string => number.number.slice(1)
  * if the text begins with a country code, else the digits as written. Without the extension.
  */
 export function phoneKey(text: string): string {
-  const number = parsed(text)
-  return number ? digitsOfE164(number) : digitsOf(written(text)) || digitsOf(text)
+  const international = internationalOf(text)
+  if (!international.startsWith('+')) return digitsOf(written(text)) || digitsOf(text)
+  const number = mayHaveTrunk.test(international) ? parsed(text) : undefined
+  return number ? digitsOfE164(number) : digitsOf(international)
 }
 
 /**
@@ -43,8 +53,9 @@ export function phoneKey(text: string): string {
  * be stored with the country code or without.
  */
 export function phoneKeys(text: string, country: CountryCode | null): string[] {
-  const number = parsed(text, country ?? undefined)
-  if (!number || number.country !== (country ?? undefined)) return [phoneKey(text)]
+  if (country === null) return [phoneKey(text)]
+  const number = parsed(text, country)
+  if (number?.country !== country) return [phoneKey(text)]
   const { nationalNumber } = number
   // The library formats only numbers of a length that is in use.
   const national = [nationalNumber, `0${nationalNumber}`, digitsOf(number.formatNational())]

@@ -1,11 +1,9 @@
 // Compares names as search does, and finds records by their name.
 import { type SqlBool, sql } from 'kysely'
-import { keySeparator } from '../../../db/schema/search-folding.ts'
+import { keySeparator, searchFold } from '../../../db/schema/search-folding.ts'
 import { fold } from './format.ts'
 
 export { foldedPartOf, queryParts, searchFold, searchPhrase, textKey } from '../../../db/schema/search-folding.ts'
-
-import { foldedPartOf, searchFold, textKey } from '../../../db/schema/search-folding.ts'
 
 /**
  * Returns the records with this name. A record whose name differs only in case comes before records
@@ -16,22 +14,31 @@ export function namedLike<Record extends { name: string }>(records: readonly Rec
   return exact.length > 0 ? exact : records.filter((each) => searchFold(each.name) === searchFold(name))
 }
 
-/** Returns the rows whose key is that of the name, or else those whose folded part is. */
-export function keyedLike<Row extends { name_key: string }>(rows: readonly Row[], name: string): Row[] {
-  const exact = rows.filter(({ name_key }) => name_key === textKey(name))
-  return exact.length > 0 ? exact : rows.filter(({ name_key }) => foldedPartOf(name_key) === searchFold(name))
-}
-
 const afterSeparator = String.fromCharCode(keySeparator.charCodeAt(0) + 1)
+
+/** The folded text, and the bounds between which the keys with this folded text lie. */
+export type FoldedKeyRange = readonly [folded: string, after: string, before: string]
+
+export const foldedKeyRange = (folded: string): FoldedKeyRange => [
+  folded,
+  folded + keySeparator,
+  folded + afterSeparator,
+]
+
+/** Returns the condition that the folded part of a `_key` column is the text of the range. */
+export function inFoldedKeyRange(
+  column: string,
+  [folded, after, before]: FoldedKeyRange,
+): ReturnType<typeof sql<SqlBool>> {
+  const key = sql.ref(column)
+  return sql<SqlBool>`(${key} = ${folded} or (${key} > ${after} and ${key} < ${before}))`
+}
 
 /**
  * Returns the condition that the folded part of a `_key` column is one of these texts. The database
  * index of the column finds the rows.
  */
 export function hasFoldedKey(column: string, texts: readonly string[]): ReturnType<typeof sql<SqlBool>> {
-  const key = sql.ref(column)
-  const tests = texts.map(
-    (text) => sql`${key} = ${text} or (${key} > ${text + keySeparator} and ${key} < ${text + afterSeparator})`,
-  )
+  const tests = texts.map((text) => inFoldedKeyRange(column, foldedKeyRange(text)))
   return tests.length === 0 ? sql<SqlBool>`1 = 0` : sql<SqlBool>`(${sql.join(tests, sql` or `)})`
 }
