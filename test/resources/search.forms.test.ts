@@ -78,4 +78,19 @@ describe('a name', () => {
       organization_name: ['Several organizations have such a name. Send organization_id.'],
     })
   })
+
+  it('is found after a restore, whatever version archived the record', async () => {
+    const { id } = await add({ name: 'Álvaro' })
+    await server.admin.delete(`${persons}/${id}`)
+    const { rows } = await server.store.db.selectFrom('archives').select('rows').executeTakeFirstOrThrow()
+    const before = JSON.parse(rows)
+    for (const { table, row } of before) if (table === 'persons') row.name_key = 'álvaro'
+    await server.store.db
+      .updateTable('archives')
+      .set({ rows: JSON.stringify(before) })
+      .execute()
+    expect((await server.admin.post(`${persons}/${id}/restore`)).status).toBe(200)
+    expect(await names('q=alvaro')).toEqual(['Álvaro'])
+    expect(await names(`name=${encodeURIComponent('álvaro')}`)).toEqual(['Álvaro'])
+  })
 })

@@ -5,6 +5,7 @@ import type { ForeignKey, Relations } from '../../../db/dialect.ts'
 import { type Context, now } from '../context.ts'
 import type { Records } from '../query/event-visibility.ts'
 import { daysMs, stamp } from '../runtime/clock.ts'
+import { textKey } from '../values/names.ts'
 
 /** The number of days during which a deleted record can be restored. */
 export const restoreDays = 30
@@ -251,10 +252,23 @@ export async function amendArchive(
 ): Promise<void> {
   const found = await lastOf(ctx, entity, id).select(['id', 'rows', 'pointers']).executeTakeFirst()
   if (!found) return
-  const archive = { rows: JSON.parse(found.rows) as ArchivedRow[], pointers: JSON.parse(found.pointers) as Pointer[] }
+  const archive = { rows: archivedRows(found.rows), pointers: JSON.parse(found.pointers) as Pointer[] }
   amend(archive)
   const amended = { rows: JSON.stringify(archive.rows), pointers: JSON.stringify(archive.pointers) }
   await ctx.db.updateTable('archives').set(amended).where('id', '=', found.id).execute()
+}
+
+const named = ['name', 'title', 'subject', 'job_title', 'contact_name', 'sku'] as const
+
+/** Returns the rows of an archive. Former versions folded the keys of names by other rules. */
+function archivedRows(text: string): ArchivedRow[] {
+  const rows = JSON.parse(text) as ArchivedRow[]
+  for (const { row } of rows)
+    for (const column of named) {
+      const name = row[column]
+      if (typeof name === 'string' && typeof row[`${column}_key`] === 'string') row[`${column}_key`] = textKey(name)
+    }
+  return rows
 }
 
 /**
@@ -267,7 +281,7 @@ export async function lastArchive(ctx: Context, entity: string, id: number): Pro
   if (!found) return undefined
   return {
     id: found.id,
-    rows: JSON.parse(found.rows) as ArchivedRow[],
+    rows: archivedRows(found.rows),
     pointers: JSON.parse(found.pointers) as Pointer[],
     companions: JSON.parse(found.companions) as Archive['companions'],
     event: found.event_id,
