@@ -21,9 +21,9 @@ const [from, to] = [0, 1].map((side) => quoted(replacements.map((pair) => pair[s
 const lowered = `lower(normalize(regexp_replace(content, ${classOf(apostrophes)}, '''', 'g'), nfkd) collate "und-x-icu")`
 const withoutMarks = `regexp_replace(${lowered} collate "C", ${classOf(ignored)}, '', 'g')`
 const folded = `normalize(${expanded(`translate(${withoutMarks}, ${from}, ${to})`)}, nfc)`
-const exact = `lower(normalize(content, nfc) collate "und-x-icu") collate "C"`
+const exact = `left(lower(normalize(content, nfc) collate "und-x-icu"), 255) collate "C"`
 const search = 'accord_search_fold(content)'
-const key = `left(${search}, greatest(255, length(content)))`
+const key = `left(${search}, 255)`
 const parts = `case when strpos(plain, '''') = 0 then ''
   else regexp_replace(plain collate "und-x-icu", '[^'']*''([[:alnum:]]*)[^'']*', '\\1 ', 'g') end`
 const spaced = `regexp_replace(replace(plain, '''', '') || ' ' || ${parts}, ${quoted(`([${unspaced}])`)}, ' \\1 ', 'g')`

@@ -118,15 +118,15 @@ export const searchFold = (text: string): string => foldKeepingApostrophes(text)
  */
 export const digitsOf = (text: string): string => searchFold(text).replace(/\D/g, '')
 
-/** A key is never longer than this or than its text, so that a database index can hold it. */
-const maxFoldedLength = 255
+/**
+ * The number of characters of a text that its key covers. A database index can hold no longer keys,
+ * and no name is longer. Only subjects of e-mails are, and only their order depends on the key.
+ */
+const maxKeyLength = 255
 /** Separates the two parts of a key. It sorts before every character of a text. */
 export const keySeparator = '\u0001'
 
-function cut(folded: string, text: string): string {
-  if (folded.length <= maxFoldedLength) return folded
-  return [...folded].slice(0, Math.max(maxFoldedLength, [...text].length)).join('')
-}
+const cut = (text: string): string => (text.length <= maxKeyLength ? text : [...text].slice(0, maxKeyLength).join(''))
 
 /**
  * Returns the content of a `_key` column: the folded text, and behind it the text in lower case if
@@ -134,8 +134,8 @@ function cut(folded: string, text: string): string {
  * keys are equal only if the texts differ in nothing but case.
  */
 export function textKey(text: string): string {
-  const exact = caseFold(text)
-  const folded = cut(searchFold(text), text)
+  const exact = cut(caseFold(text))
+  const folded = cut(searchFold(text))
   return folded === exact ? exact : `${folded}${keySeparator}${exact}`
 }
 

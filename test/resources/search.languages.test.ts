@@ -140,6 +140,7 @@ describe('names in twenty languages', () => {
     const { dialect, db } = server.store
     const words = sql.raw(dialect.name === 'postgres' ? 'accord_words' : 'search_words')
     const texts = [...new Set(pairs.flatMap(({ name, q }) => [name, q, `${name} ${q}`]))]
+    texts.push('Ж'.repeat(300), 'ﷺ'.repeat(255), 'İ'.repeat(255), `${'Straße '.repeat(60)}ö`, '𝐀'.repeat(300))
     const wrong: unknown[] = []
     for (const text of texts) {
       const given = sql<string>`cast(${text} as text)`

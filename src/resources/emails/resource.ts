@@ -174,7 +174,7 @@ export const emails = defineResource({
   searchDocument,
   search: [
     { indexed: 'emails' },
-    { key: 'emails.subject_key' },
+    { text: 'emails.subject' },
     { text: 'emails.name' },
     { text: 'emails.text' },
     ...['emails.from', 'emails.reply_to', 'emails.cc', 'emails.bcc'].map(addressSearch),
