@@ -69,15 +69,24 @@ async function storeNumbers(db: Kysely<unknown>): Promise<void> {
 async function store(db: Kysely<unknown>, id: number, numbers: readonly string[]): Promise<void> {
   await sql`delete from person_numbers where person_id = ${id}`.execute(db)
   for (const key of new Set(numbers.map(keyOf)))
-    await sql`insert into person_numbers (number, person_id) values (${key}, ${id})`.execute(db)
+    if (key !== '') await sql`insert into person_numbers (number, person_id) values (${key}, ${id})`.execute(db)
 }
 
+/** The country codes whose numbers begin with a zero that is not a trunk prefix. */
+const zeroCodes = ['39', '225', '229', '241', '242']
+const extension = /(?:ext(?:ension)?|x|app|poste|dw|durchwahl|#)[ .:]{0,3}\d{1,7} *$/i
+
 /** Written out, like the statements below, so that later changes do not change this migration. */
-const keyOf = (number: string): string =>
-  number
-    .replace(/(?:ext(?:ension)?|x|app|poste|dw|durchwahl|#)[ .:]{0,3}\d{1,7} *$/i, '')
-    .replace(/^ *(?:\+|00(?=[1-9])).*/, (international) => international.replace(/^ *00/, '').replace(/\( *0+ *\)/, ''))
-    .replace(/\D/g, '')
+function keyOf(sent: string): string {
+  const number = sent.normalize('NFKC')
+  const international = number
+    .replace(extension, '')
+    .replace(/^ *00(?=[1-9])/, '+')
+    .replace(/\( *0+ *\)/, '')
+  const [, code = '', rest] = /^ *\+(\d{1,3})[^\d]+0(.*)$/s.exec(international) ?? []
+  const plain = rest === undefined || zeroCodes.includes(code) ? international : `${code}${rest}`
+  return plain.replace(/\D/g, '') || number.replace(/\D/g, '')
+}
 
 const words = 'entity_type, title, body'
 const wordsOf = (row: string): string => `${row}entity_type, search_words(${row}title), search_words(${row}body)`

@@ -92,7 +92,7 @@ export const postgresDialect: Dialect = {
     const raw = sql`(point.value ->> 'value')`
     const value = mode === 'phone' ? sql`accord_digits(${raw})` : sql`accord_fold(${raw})`
     const wanted = sql`cast(${caseFold(needle)} as text)`
-    const contains = sql`strpos(accord_search_fold(${raw}), cast(${searchFold(needle)} as text)) > 0`
+    const contains = sql`strpos(accord_search_fold(${raw}), cast(${searchFold(needle) || caseFold(needle)} as text)) > 0`
     const matches = {
       equals: sql`${value} = ${wanted}`,
       phone: sql`${value} = ${wanted}`,

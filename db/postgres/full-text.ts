@@ -74,7 +74,7 @@ export const postgresFullText: FullText = {
   rebuild: noRebuild,
 
   hits(table, { phrases, types, among, limit }) {
-    const either = phrases.filter((all) => all.length > 0)
+    const either = phrases.map((all) => all.filter(Boolean)).filter((all) => all.length > 0)
     if (either.length === 0 || types.length === 0) return null
     const text = either.map((all) => `(${all.map(beginning).join(' & ')})`).join(' | ')
     const query = sql`to_tsquery('pg_catalog.simple'::regconfig, ${text})`

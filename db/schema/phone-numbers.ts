@@ -71,7 +71,7 @@ const withoutTrunk = (digits: string): string => digits.replace(/^0+/, '')
 export function phoneSearchForms(text: string, country: CountryCode | null): string[] {
   const number = parsed(text, country ?? undefined)
   if (number) return [number.nationalNumber]
-  const digits = digitsOf(written(text).replace(optionalTrunk, ''))
+  const digits = digitsOf(written(text).replace(optionalTrunk, '')) || digitsOf(text)
   return [...new Set([digits, withoutTrunk(digits) || digits])]
 }
 

@@ -147,7 +147,7 @@ export const sqliteDialect: Dialect = {
     const raw = sql`point.value ->> '$.value'`
     const value = mode === 'phone' ? sql`digits(${raw})` : sql`fold(${raw})`
     const wanted = caseFold(needle)
-    const contains = sql`instr(search_fold(${raw}), ${searchFold(needle)}) > 0`
+    const contains = sql`instr(search_fold(${raw}), ${searchFold(needle) || caseFold(needle)}) > 0`
     const matches = {
       equals: sql`${value} = ${wanted}`,
       phone: sql`${value} = ${wanted}`,

@@ -59,7 +59,7 @@ export const sqliteFullText: FullText = {
 
   hits(table, { phrases, types, among, limit }) {
     const words = sql.table(wordIndexOf(table))
-    const either = phrases.filter((all) => all.length > 0)
+    const either = phrases.map((all) => all.filter(Boolean)).filter((all) => all.length > 0)
     if (either.length === 0 || types.length === 0) return null
     const beginnings = either.map((all) => `(${all.map(beginning).join(' AND ')})`).join(' OR ')
     const query = `entity_type : (${types.map(quoted).join(' OR ')}) AND {title body} : (${beginnings})`

@@ -27,6 +27,15 @@ describe('a phone number', () => {
     }
   })
 
+  it('is not meant by a search for something else', async () => {
+    await add({ name: 'Home', contact_numbers: [{ value: '0151 2345678' }] })
+    for (const q of ['#9876', '(000)', 'x987', 'ext 9876', '001', '007', "'", '#999'])
+      for (const path of [`${persons}?q=${encodeURIComponent(q)}`, `/search?q=${encodeURIComponent(`${q} `)}`]) {
+        const { status, body } = await server.admin.get(path)
+        expect.soft([path, status === 422 ? [] : body.data]).toEqual([path, []])
+      }
+  })
+
   it('must be an entry of its own', async () => {
     const { status, body } = await server.admin.post(persons, {
       name: 'Two',

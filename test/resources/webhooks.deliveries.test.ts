@@ -280,7 +280,7 @@ describe('an event', () => {
   it('has the values of the record where the payload asks for them raw', async () => {
     const payload = `{"text": "{%leads.lead_value%}", "value": {%leads.lead_value|raw%}, "id": {% leads.id | raw %},
       "created": "{%leads.created_at|raw%}", "closed": {%leads.closed_at|raw%}, "title": {%leads.title|raw%},
-      "person": {%persons.emails|raw%}, "said": "#{%leads.id|raw%}"}`
+      "person": {%persons.emails|raw%}, "said": "#{%leads.id|raw%}", "owner": {%users.name|raw%}, "app": {%app.name|raw%}}`
     const types = { payload_type: 'raw', raw_payload_type: 'json' }
     await create({ events: ['lead.create.after'], entity_type: 'leads', ...types, payload })
     const person = { name: 'Ada', emails: [{ value: 'ada@example.com' }] }
@@ -297,6 +297,8 @@ describe('an event', () => {
         title: 'A "big" one',
         person: [{ value: 'ada@example.com', label: 'work' }],
         said: `#${data.id}`,
+        owner: data.user?.name ?? null,
+        app: 'Accord CRM',
       },
     ])
   })

@@ -7,6 +7,8 @@ import { domainToASCII, domainToUnicode } from 'node:url'
 const mailbox =
   /^[\p{L}\p{M}\p{N}!#$%&'*+/=?^_`{|}~-]+(?:\.[\p{L}\p{M}\p{N}!#$%&'*+/=?^_`{|}~-]+)*@(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/u
 const beyondAscii = /[^\0-\x7f]/
+/** The characters of a domain. `domainToASCII` would cut the rest off, as in a URL. */
+const isDomain = /^[\p{L}\p{M}\p{N}.-]+$/u
 const maxLocalBytes = 64
 const maxLength = 254
 
@@ -22,7 +24,7 @@ const partsOf = (address: string): [local: string, domain: string] => {
 export function canonicalAddress(address: string): string {
   const [local, domain] = partsOf(address)
   if (local === '' || (!beyondAscii.test(domain) && !/(?:^|\.)xn--/i.test(domain))) return address
-  const ascii = domainToASCII(domain)
+  const ascii = isDomain.test(domain) ? domainToASCII(domain) : ''
   // A domain with letters that only look like others, such as the Kelvin sign, stays as written.
   if (ascii === '' || domain.normalize('NFKC') !== domain) return address
   return `${local}@${domainToUnicode(ascii)}`
@@ -34,7 +36,15 @@ export function isEmailAddress(text: string): boolean {
   // Letters that compatibility forms replace, such as the Kelvin sign, imitate other letters.
   if (beyondAscii.test(text) && text.normalize('NFKC') !== text) return false
   const [local, domain] = partsOf(text)
+  if (!isDomain.test(domain)) return false
   const ascii = beyondAscii.test(domain) ? domainToASCII(domain) : domain.toLowerCase()
   const address = `${local}@${ascii}`
   return Buffer.byteLength(local) <= maxLocalBytes && address.length <= maxLength && mailbox.test(address)
+}
+
+/** Returns an address with its domain as punycode, or unchanged if it has none. */
+export function asciiAddress(address: string): string {
+  const [local, domain] = partsOf(address)
+  const ascii = isDomain.test(domain) ? domainToASCII(domain) : ''
+  return ascii === '' ? address : `${local}@${ascii}`
 }

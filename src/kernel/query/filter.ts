@@ -5,7 +5,7 @@ import { type Expression, type SqlBool, sql } from 'kysely'
 import type { Dialect } from '../../../db/dialect.ts'
 import { canonicalTime, dayBoundary, isDateOnly } from '../../contract/input/formats.ts'
 import type { Context } from '../context.ts'
-import { fold } from '../values/format.ts'
+import { addressKey } from '../values/format.ts'
 import { toScaled } from '../values/money.ts'
 import { queryParts, textKey } from '../values/names.ts'
 
@@ -25,7 +25,7 @@ export type FilterField =
 export const value = (column: string): FilterField => ({ kind: 'value', column })
 /** Compares a name without case. The column contains `textKey` of the name. */
 export const textField = (column: string): FilterField => ({ kind: 'text', column })
-/** Compares an address without case. The column contains `fold` of the address. */
+/** Compares an address without case. The column contains `addressKey` of the address. */
 export const foldedField = (column: string): FilterField => ({ kind: 'folded', column })
 export const moneyField = (column: string): FilterField => ({ kind: 'money', column })
 export const time = (column: string): FilterField => ({ kind: 'time', column })
@@ -96,7 +96,7 @@ function condition(ctx: Context, field: FilterField, operator: string, sent: unk
 
 function stored(field: FilterField, sent: unknown): string | number {
   if (field.kind === 'text') return textKey(String(sent))
-  if (field.kind === 'folded') return fold(String(sent))
+  if (field.kind === 'folded') return addressKey(String(sent))
   if (field.kind === 'money') return toScaled(Number(sent))
   if (typeof sent === 'boolean') return sent ? 1 : 0
   return typeof sent === 'number' ? sent : String(sent)

@@ -71,10 +71,17 @@ const fieldOf = (reply: Reply | undefined, code: string): unknown =>
  */
 function addOwnerAndApp(ctx: Context, facts: Map<string, string>, record: Reply): Placeholders {
   const user = record.user as Schema<'UserRef'> | null | undefined
-  facts.set('users.name', user?.name ?? '').set('users.email', user?.email ?? '')
-  const { config } = ctx.services
-  return facts.set('app.name', config.appName).set('app.url', ctx.baseUrl)
+  const owner = { 'users.name': user?.name ?? null, 'users.email': user?.email ?? null }
+  for (const [name, value] of Object.entries({ ...owner, ...appFacts(ctx) }))
+    facts.set(name, value ?? '').set(rawName(name), JSON.stringify(value))
+  return facts
 }
+
+/** Returns the values about the application, by placeholder. */
+export const appFacts = ({ services, baseUrl }: Context): Record<string, string> => ({
+  'app.name': services.config.appName,
+  'app.url': baseUrl,
+})
 
 /**
  * Returns the placeholder values of the given persons that the caller may read, by person id, with

@@ -10,11 +10,13 @@ import { plainFields } from './plain-fields.ts'
 const anything = /\{%([^%]*)%\}/g
 const maxReported = 20
 
-const others = ['users.name', 'users.email', 'app.name', 'app.url']
+const ofApp = ['app.name', 'app.url']
+const others = ['users.name', 'users.email', ...ofApp]
 
 async function namesOf(ctx: Context, entities: readonly PlaceholderEntity[]): Promise<Set<string>> {
   const { system, own } = await attributeSet(ctx)
-  const names = new Set(others)
+  // A record without placeholders of its own has none of its owner.
+  const names = new Set(entities.length === 0 ? ofApp : others)
   for (const entity of entities) {
     const attributes = [system, own].flatMap((set) => set.get(entity as EntityType) ?? [])
     const codes = [
@@ -65,8 +67,8 @@ export async function findUnknownPlaceholders(
 ): Promise<string[]> {
   const asked = placeholdersIn(text ?? '')
   if (asked.length === 0) return []
-  const others = isWebhook ? [] : allEntities
-  const known = await namesOf(ctx, entity === undefined ? allEntities : (availableEntities[entity] ?? others))
+  const usual = isWebhook ? [] : allEntities
+  const known = await namesOf(ctx, entity === undefined ? allEntities : (availableEntities[entity] ?? usual))
   for (const name of more) known.add(name)
   const kept = new Set(placeholdersIn(before))
   return asked

@@ -1,14 +1,16 @@
 // Suppressed e-mail addresses, to which no campaign sends. Each address is stored
 // once, in folded form for comparisons.
+
 import type { Selectable } from 'kysely'
 import type { DB } from '../../../db/tables.gen.ts'
+import { asciiAddress } from '../../contract/input/email-addresses.ts'
 import { operations } from '../../contract/operations.gen.ts'
 import type { Schema } from '../../contract/types.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { notFound, ValidationErrors } from '../../kernel/errors.ts'
 import type { Handler } from '../../kernel/handler.ts'
 import { always, type Sight } from '../../kernel/query/event-visibility.ts'
-import { textField, time, value } from '../../kernel/query/filter.ts'
+import { foldedField, time, value } from '../../kernel/query/filter.ts'
 import { recordPage } from '../../kernel/query/record-list.ts'
 import { addressKey } from '../../kernel/values/format.ts'
 import { transaction, write } from '../../kernel/write/write.ts'
@@ -46,8 +48,14 @@ const withAddress = ({ db }: Context, address: string) =>
 /** Returns the given addresses that are suppressed. */
 export async function suppressedAddresses({ db }: Context, addresses: readonly string[]): Promise<ReadonlySet<string>> {
   if (addresses.length === 0) return new Set()
-  const rows = await db.selectFrom('suppressions').select('address').where('address', 'in', addresses).execute()
-  return new Set(rows.map(({ address }) => address))
+  // Former versions stored internationalized domains as they were sent.
+  const forms = new Map(addresses.flatMap((each) => [each, asciiAddress(each)].map((form) => [form, each] as const)))
+  const rows = await db
+    .selectFrom('suppressions')
+    .select('address')
+    .where('address', 'in', [...forms.keys()])
+    .execute()
+  return new Set(rows.flatMap(({ address }) => forms.get(address) ?? []))
 }
 
 /** Suppresses an address. Returns null when the address is already suppressed for any reason. */
@@ -78,7 +86,7 @@ export const suppress = (
 export const listSuppressions: Handler<'listSuppressions'> = (ctx, { query }) =>
   recordPage(ctx, ctx.db.selectFrom('suppressions').selectAll('suppressions'), query, {
     fields: {
-      address: textField('suppressions.address'),
+      address: foldedField('suppressions.address'),
       reason: value('suppressions.reason'),
       created_at: time('suppressions.created_at'),
     },

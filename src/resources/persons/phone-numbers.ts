@@ -48,5 +48,6 @@ export function hasPhoneNumberLike(search: string, ctx: Context): RawBuilder<Sql
 /** Returns the digits to search when the search text can be a phone number, and else none. */
 export function searchedNumber(search: string, { services }: Context): string[] {
   const isNumber = digitsOf(search).length >= minDigits && /^[^\p{L}]*(?:(?:ext|x)[ .:]*\d+)? *$/iu.test(search)
-  return isNumber ? phoneSearchForms(search, services.config.country) : []
+  if (!isNumber) return []
+  return phoneSearchForms(search, services.config.country).filter((digits) => digits.length >= minDigits)
 }

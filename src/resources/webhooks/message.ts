@@ -6,12 +6,13 @@ import type { Context } from '../../kernel/context.ts'
 import { asSeen } from '../../kernel/history/field-changes.ts'
 import type { Snapshot } from '../../kernel/write/events.ts'
 import {
+  appFacts,
   placeholdersFrom,
   placeholdersOf,
   subjects,
   type TemplateSubject,
 } from '../email-templates/placeholder-values.ts'
-import type { Placeholders } from '../email-templates/placeholders.ts'
+import { type Placeholders, rawName } from '../email-templates/placeholders.ts'
 import { factsOf } from '../events/event-facts.ts'
 import type { RequestTemplate, WebhookMessage } from './request.ts'
 
@@ -137,7 +138,9 @@ async function factsAbout(ctx: Context, event: StoredEvent, entity: Snapshot | n
 }
 
 const aboutApp = (ctx: Context): Placeholders =>
-  new Map([
-    ['app.name', ctx.services.config.appName],
-    ['app.url', ctx.baseUrl],
-  ])
+  new Map(
+    Object.entries(appFacts(ctx)).flatMap(([name, value]): [string, string][] => [
+      [name, value],
+      [rawName(name), JSON.stringify(value)],
+    ]),
+  )
