@@ -46,6 +46,10 @@ describe('an internationalized address', () => {
       expect.soft([address, (await add(address)).status]).toEqual([address, 422])
   })
 
+  it('may have a slash between digits, unlike a telephone number', async () => {
+    expect((await add('123456/0123456@example.com')).status).toBe(201)
+  })
+
   it('is matched by imports', async () => {
     await add('karl@größe.example')
     const table = csvOf([

@@ -36,26 +36,30 @@ export function matchKeysOf(
   const keyOf = type === 'persons' ? addressKey : textKey
   const keys = texts.flatMap((text) => (typeof text === 'string' ? [keyOf(text)] : []))
   if (action === 'delete') return keys.slice(0, 1)
-  return type === 'persons' && keys.length === 0 ? numberKeys(ctx, body) : keys
+  return type === 'persons' && keys.length === 0 ? numberKeys(ctx, body, [body.name]) : keys
 }
 
 const numberPrefix = 'tel:'
 
 /**
- * Returns the match keys from telephone numbers. Several persons can share a number, so the keys
- * include the name of the row, if it has one.
+ * Returns the match keys from telephone numbers, one for each of the names. Several persons can
+ * share a number, so the keys include the name of the row, if it has one.
  */
-const numberKeys = ({ services }: Context, { contact_numbers, name }: MatchFields): string[] =>
-  (contact_numbers ?? [])
-    .filter(({ value }) => value)
-    .flatMap(({ value }) =>
-      phoneKeys(value ?? '', services.config.country).map((key) => `${numberPrefix}${key} ${searchFold(name ?? '')}`),
-    )
+const numberKeys = (
+  { services }: Context,
+  { contact_numbers }: MatchFields,
+  names: readonly (string | null | undefined)[],
+): string[] => {
+  const numbers = (contact_numbers ?? []).flatMap(({ value }) =>
+    value ? phoneKeys(value, services.config.country) : [],
+  )
+  return names.flatMap((name) => numbers.map((number) => `${numberPrefix}${number} ${searchFold(name ?? '')}`))
+}
 
 /** Returns all keys by which later rows can match the record of this row. */
 export function laterMatchKeys(ctx: Context, type: ImportType, keys: readonly string[], body: MatchFields): string[] {
   if (type !== 'persons') return [...keys]
-  return [...new Set([...keys, ...numberKeys(ctx, body), ...numberKeys(ctx, { ...body, name: null })])]
+  return [...new Set([...keys, ...numberKeys(ctx, body, [body.name, null])])]
 }
 
 /**

@@ -1,5 +1,5 @@
-// Records bounces of sent e-mails and of campaigns. A bounce must name the Message-ID of an e-mail
-// of this installation and a recipient of that e-mail. A forged bounce therefore has no effect.
+// Records bounces of sent e-mails and of campaigns. A bounce counts only if it names the Message-ID
+// of an e-mail of this installation and a recipient of that e-mail. Other bounces may be forged.
 import type { Schema } from '../../contract/types.ts'
 import { defineJob } from '../../jobs/queue.ts'
 import { type Context, now, systemContext } from '../../kernel/context.ts'

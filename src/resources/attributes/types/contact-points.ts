@@ -26,7 +26,8 @@ export function toPoints(
   for (const [index, { value, label }] of sent.entries()) {
     if (value === null) continue
     if (lostDigits.test(value)) refuse(`${index}.value`, 'A spreadsheet has lost digits of this number.')
-    const several = keyOf === fold ? null : numbersIn(value)
+    // An e-mail address may have a slash between digits.
+    const several = keyOf === digitsOf ? numbersIn(value) : null
     if (several) refuse(`${index}.value`, `These are ${several.length} numbers. Send each as an entry of its own.`)
     const key = keyOf(value)
     if (seen.has(key)) refuse(`${index}.value`, 'This value occurs twice.')
