@@ -187,6 +187,8 @@ export async function restoreDump(url: string, schema: string, path: string): Pr
   )
   const written = target.done.catch((cause: unknown) => {
     script.child.kill()
+    // `close` of a program waits for its output, which nobody reads any more.
+    script.child.stdout?.destroy()
     throw cause
   })
   const [read, wrote] = await Promise.allSettled([isWhole, written])

@@ -368,21 +368,29 @@ needing('postgres').describe(
         expect((await restore(sqlite, backup)).stderr).toContain('is a backup of the engine postgres')
       })
 
-      it('that cannot be restored changes nothing', async () => {
+      it.each([
+        ['before its data', 'CREATE TABLE'],
+        ['after its data', 'CREATE INDEX'],
+      ])('that cannot be restored %s changes nothing', async (_, tag) => {
         const { config, database, folder } = await installed()
+        // pg_restore ends while its last 300 kB wait for psql, which then fails.
+        await administrate(
+          database,
+          'create table filler as select repeat(md5(n::text), 100) as text from generate_series(1, 90) n',
+          'alter table filler owner to crm',
+        )
         const backup = await backUp(config)
         await addUser(config, 'ada')
-        // Makes the restore fail after its data, at the creation of indexes.
         await administrate(
           database,
           'create schema guard',
           `create function guard.refuse() returns event_trigger language plpgsql
-          as $$ begin raise exception 'no index today'; end $$`,
-          `create event trigger refuse on ddl_command_start when tag in ('CREATE INDEX') execute function guard.refuse()`,
+          as $$ begin perform pg_sleep(1); raise exception 'not today'; end $$`,
+          `create event trigger refuse on ddl_command_start when tag in ('${tag}') execute function guard.refuse()`,
         )
         const before = readdirSync(folder)
         const { stderr, code } = await restore(config, backup, { force: true })
-        expect(stderr).toBe('Nothing was changed. psql failed: no index today.\n')
+        expect(stderr).toBe('Nothing was changed. psql failed: not today.\n')
         expect(code).toBe(1)
         expect(readdirSync(folder)).toEqual(before)
         expect(await emails(config)).toEqual(['admin@example.com', 'ada@example.com'])
