@@ -1,11 +1,12 @@
 // Archives the rows that a deletion removes: the record's row and its child rows, whose foreign
 // keys have `on delete cascade`. The record can then be restored for `restoreDays` days.
-import { sql } from 'kysely'
+import { type SqlBool, sql } from 'kysely'
 import type { ForeignKey, Relations } from '../../../db/dialect.ts'
 import { type Context, now } from '../context.ts'
 import type { Records } from '../query/event-visibility.ts'
 import { daysMs, stamp } from '../runtime/clock.ts'
 import { textKey } from '../values/names.ts'
+import { readInSlices } from '../write/row-slices.ts'
 
 /** The number of days during which a deleted record can be restored. */
 export const restoreDays = 30
@@ -58,9 +59,9 @@ export async function relationsOf({ db, services: { store } }: Context): Promise
 const atOnce = 500
 
 /** Splits `values` into chunks that are small enough for the parameters of one SQL statement. */
-export function chunks<T>(values: readonly T[]): T[][] {
+export function chunks<T>(values: readonly T[], size = atOnce): T[][] {
   const found: T[][] = []
-  for (let from = 0; from < values.length; from += atOnce) found.push(values.slice(from, from + atOnce))
+  for (let from = 0; from < values.length; from += size) found.push(values.slice(from, from + size))
   return found
 }
 
@@ -68,18 +69,20 @@ export function chunks<T>(values: readonly T[]): T[][] {
 export const rowNameOf = (relations: Relations, { table, row }: ArchivedRow): string =>
   JSON.stringify([table, ...primaryKey(relations, table).map((column) => row[column])])
 
-async function rowsBy<R = Row>(
-  { db }: Context,
+async function rowsBy(
+  ctx: Context,
+  relations: Relations,
   columns: readonly string[] | 'all',
-  table: string,
-  column: string,
-  values: readonly number[],
-): Promise<R[]> {
+  { table, column, values }: { table: string; column: string; values: readonly number[] },
+): Promise<Row[]> {
   const shown = columns === 'all' ? sql`*` : sql.join(columns.map((each) => sql.ref(each)))
-  const found: R[] = []
+  const found: Row[] = []
   for (const part of chunks(values)) {
-    const where = sql`${sql.ref(column)} in (${sql.join(part)})`
-    found.push(...(await sql<R>`select ${shown} from ${sql.table(table)} where ${where}`.execute(db)).rows)
+    const where = sql<SqlBool>`${sql.ref(column)} in (${sql.join(part)})`
+    const rows = relations.columns.get(table)?.has('id')
+      ? await readInSlices<Row>(ctx, { table, where }, shown)
+      : (await sql<Row>`select ${shown} from ${sql.table(table)} where ${where}`.execute(ctx.db)).rows
+    for (const row of rows) found.push(row)
   }
   return found
 }
@@ -116,7 +119,8 @@ async function pointersAt(
 ): Promise<Pointer[]> {
   const { table, column } = key
   const owner = ownerKeyOf(relations, table)
-  const found = await rowsBy(ctx, ['id', column, ...(owner ? [owner.column] : [])], table, column, ids)
+  const columns = ['id', column, ...(owner ? [owner.column] : [])]
+  const found = await rowsBy(ctx, relations, columns, { table, column, values: ids })
   const byTarget = new Map<number, Row[]>()
   for (const row of found) {
     const to = Number(row[column])
@@ -146,13 +150,13 @@ async function capture(ctx: Context, entity: string, table: string, id: number):
       const { table, column, onDelete } = key
       if (onDelete === 'set null') pointers.push(...(await pointersAt(ctx, relations, key, ids)))
       if (onDelete !== 'cascade') continue
-      const found = await rowsBy(ctx, 'all', table, column, ids)
+      const found = await rowsBy(ctx, relations, 'all', { table, column, values: ids })
       for (const row of found) keep(table, row)
       const below = found.flatMap((row) => (typeof row.id === 'number' ? [row.id] : []))
       if (below.length > 0) await follow(table, below)
     }
   }
-  for (const row of await rowsBy(ctx, 'all', table, 'id', [id])) keep(table, row)
+  for (const row of await rowsBy(ctx, relations, 'all', { table, column: 'id', values: [id] })) keep(table, row)
   await follow(table, [id])
   // The unique values of custom attributes refer to their record without a foreign key.
   const unique = ctx.db.selectFrom('unique_values').selectAll().where('entity_type', '=', entity)

@@ -5,6 +5,8 @@ import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import { isIn } from '../../../db/long-lists.ts'
 import { componentOf } from '../../contract/input/open-schema.ts'
 import { type Context, now } from '../context.ts'
+import { yieldIfDue } from '../runtime/cooperative.ts'
+import { deleteInSlices, updateInSlices } from '../write/row-slices.ts'
 import { chunks, type Pointer, relationsOf } from './archive.ts'
 
 interface Spot {
@@ -15,7 +17,7 @@ interface Spot {
 /**
  * Raises the versions of all records that refer to one record, except those in `except`, which this
  * write changes anyway. A reference is a column or a row of a link table such as `quote_items`.
- * Must be called while the references exist. Runs one statement per table.
+ * Must be called while the references exist.
  */
 export async function bumpReferrers(
   ctx: Context,
@@ -41,8 +43,22 @@ export async function bumpReferrers(
   for (const [other, conditions] of found) {
     const unchanged = [{ table, id }, ...except].flatMap((each) => (each.table === other ? [each.id] : []))
     const others = unchanged.length === 0 ? sql`` : sql` and not ${isIn(sql.ref('id'), unchanged)}`
-    await sql`update ${sql.table(other)} set version = version + 1, updated_at = ${now(ctx)}
-      where (${sql.join(conditions, sql` or `)})${others}`.execute(ctx.db)
+    const where = sql<SqlBool>`(${sql.join(conditions, sql` or `)})${others}`
+    await updateInSlices(ctx, { table: other, where }, sql`version = version + 1, updated_at = ${now(ctx)}`)
+  }
+}
+
+/**
+ * Does what the foreign keys would do in the statement that deletes the record: sets references to
+ * null and deletes child rows.
+ */
+export async function detachReferrers(ctx: Context, { table, id }: Spot): Promise<void> {
+  const { foreignKeys, columns } = await relationsOf(ctx)
+  for (const { table: child, column, onDelete } of foreignKeys.filter((key) => key.parent === table)) {
+    if (!columns.get(child)?.has('id')) continue
+    const rows = { table: child, where: sql<SqlBool>`${sql.ref(column)} = ${id}` }
+    if (onDelete === 'set null') await updateInSlices(ctx, rows, sql`${sql.ref(column)} = null`)
+    if (onDelete === 'cascade') await deleteInSlices(ctx, rows)
   }
 }
 
@@ -55,12 +71,13 @@ export async function relink(ctx: Context, pointers: readonly Pointer[]): Promis
   for (const pointer of pointers) {
     const { table, column, to, ids, owners } = pointer
     const present = new Set<number>()
-    for (const part of chunks(ids)) {
+    for (const part of chunks(ids, 100)) {
       const among = sql`id in (${sql.join(part)})`
       await sql`update ${sql.table(table)} set ${sql.ref(column)} = ${to}
         where ${among} and ${sql.ref(column)} is null`.execute(ctx.db)
       const found = sql<{ id: number }>`select id from ${sql.table(table)} where ${among}`
       for (const { id } of (await found.execute(ctx.db)).rows) present.add(id)
+      await yieldIfDue()
     }
     const absent = [...ids.keys()].filter((index) => !present.has(ids[index] ?? 0))
     if (absent.length === 0) continue

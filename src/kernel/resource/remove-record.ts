@@ -1,7 +1,7 @@
 // Deletes a record: runs the rules and delete hooks, stores an archive for a restore, and emits the
 // event.
 import { archiveThenDelete } from '../history/archive.ts'
-import { bumpReferrers } from '../history/backreferences.ts'
+import { bumpReferrers, detachReferrers } from '../history/backreferences.ts'
 import { runDeleteHooks } from '../history/delete-hooks.ts'
 import { saveStoredReferences } from '../history/stored-references.ts'
 import { transaction, write } from '../write/write.ts'
@@ -27,6 +27,7 @@ export function createRemover(
             await runDeleteHooks(ctx, entity, id)
             await bumpReferrers(ctx, { entity, table, id })
             if (d.refersTo !== undefined) await saveStoredReferences(ctx, { entity, id }, [])
+            await detachReferrers(ctx, { table, id })
             await stored.delete(ctx, id)
             return { id, entity: null }
           })

@@ -1,12 +1,14 @@
 // Finds the records that have a value of an attribute, clears their values, and removes references
 // from the values.
 
-import { sql } from 'kysely'
+import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import type { RecordChange } from '../../jobs/removals.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { chunks } from '../../kernel/history/archive.ts'
 import { withoutVisibility } from '../../kernel/query/visibility.ts'
+import { yieldIfDue } from '../../kernel/runtime/cooperative.ts'
 import type { Snapshot } from '../../kernel/write/events.ts'
+import { readInSlices, updateInSlices } from '../../kernel/write/row-slices.ts'
 import { write } from '../../kernel/write/write.ts'
 import type { Attribute, EntityType } from './attribute-set.ts'
 import { withoutIds } from './restore-values.ts'
@@ -35,16 +37,18 @@ export async function valuesOf(
   ids?: readonly number[],
   limit?: number,
 ): Promise<ReadonlyMap<number, unknown>> {
-  const place = placeOf(ctx, attribute)
-  let rows = ctx.db
-    .selectFrom(attribute.entity)
-    .select(['id', 'custom_attributes'])
-    .where(place.dialect.jsonText(place.column, place.code), 'is not', null)
-  const test = ids && valueTypeOf(attribute)?.matches?.(place, ids)
-  if (test) rows = rows.where(test)
-  if (limit !== undefined) rows = rows.limit(limit)
-  const found = await rows.orderBy('id').execute()
-  return new Map(found.map((row) => [row.id, parseStored(row.custom_attributes)[attribute.code] ?? null]))
+  const { dialect, column, code } = placeOf(ctx, attribute)
+  const isKept = sql<SqlBool>`${dialect.jsonText(column, code)} is not null`
+  const test = ids && valueTypeOf(attribute)?.matches?.({ dialect, column, code }, ids)
+  const rows = { table: attribute.entity, where: test ? sql<SqlBool>`${isKept} and ${test}` : isKept }
+  const columns = sql`id, custom_attributes`
+  const found = await readInSlices<{ id: number; custom_attributes: string }>(ctx, rows, columns, limit)
+  const values = new Map<number, unknown>()
+  for (const row of found) {
+    values.set(row.id, parseStored(row.custom_attributes)[code] ?? null)
+    await yieldIfDue()
+  }
+  return values
 }
 
 export async function hasValues(ctx: Context, attribute: AttributeKey): Promise<boolean> {
@@ -62,16 +66,13 @@ export async function hasValues(ctx: Context, attribute: AttributeKey): Promise<
  */
 export async function clearValues(ctx: Context, attribute: AttributeKey): Promise<void> {
   const { dialect, column, code } = placeOf(ctx, attribute)
-  await ctx.db
-    .updateTable(attribute.entity)
-    .set({
-      custom_attributes: dialect.jsonWithout(column, code),
-      version: sql<number>`version + 1`,
-      updated_at: now(ctx),
-    })
-    .where(dialect.jsonText(column, code), 'is not', null)
-    .execute()
+  const where = sql<SqlBool>`${dialect.jsonText(column, code)} is not null`
+  await updateInSlices(ctx, { table: attribute.entity, where }, touched(ctx, dialect.jsonWithout(column, code)))
 }
+
+/** Assigns new custom attributes to a row and raises its version. */
+const touched = (ctx: Context, values: RawBuilder<string>): RawBuilder<unknown> =>
+  sql`custom_attributes = ${values}, version = version + 1, updated_at = ${now(ctx)}`
 
 /**
  * Removes options from the values of all records. Emits no record events, for the same reason as
@@ -79,31 +80,25 @@ export async function clearValues(ctx: Context, attribute: AttributeKey): Promis
  */
 export async function removeOptions(ctx: Context, attribute: Attribute, optionIds: readonly number[]): Promise<void> {
   const { dialect, column, code } = placeOf(ctx, attribute)
-  const touched = { version: sql<number>`version + 1`, updated_at: now(ctx) }
-  const test = valueTypeOf(attribute)?.matches?.({ dialect, column, code }, optionIds)
-  if (!test) return
+  const where = valueTypeOf(attribute)?.matches?.({ dialect, column, code }, optionIds)
+  if (!where) return
+  const table = attribute.entity
   if (attribute.type === 'select') {
-    const taken = { ...touched, custom_attributes: dialect.jsonWithout(column, code) }
-    await ctx.db.updateTable(attribute.entity).set(taken).where(test).execute()
+    await updateInSlices(ctx, { table, where }, touched(ctx, dialect.jsonWithout(column, code)))
     return
   }
   const gone = new Set(optionIds)
-  const rows = await ctx.db.selectFrom(attribute.entity).select(['id', 'custom_attributes']).where(test).execute()
-  for (const part of chunks(rows)) {
+  const columns = sql`id, custom_attributes`
+  const rows = await readInSlices<{ id: number; custom_attributes: string }>(ctx, { table, where }, columns)
+  for (const part of chunks(rows, 100)) {
     const texts = part.map(({ id, custom_attributes }) => {
       const stored = parseStored(custom_attributes)
       const text = JSON.stringify({ ...stored, [code]: withoutIds(stored[code], gone) })
       return sql`when ${id} then ${dialect.jsonValue(text)}`
     })
-    await ctx.db
-      .updateTable(attribute.entity)
-      .set({ ...touched, custom_attributes: sql<string>`case id ${sql.join(texts, sql` `)} end` })
-      .where(
-        'id',
-        'in',
-        part.map(({ id }) => id),
-      )
-      .execute()
+    const isPart = sql<SqlBool>`id in (${sql.join(part.map(({ id }) => id))})`
+    await updateInSlices(ctx, { table, where: isPart }, touched(ctx, sql`case id ${sql.join(texts, sql` `)} end`))
+    await yieldIfDue()
   }
 }
 

@@ -1,11 +1,13 @@
 // Converts a body to the columns of an attribute and reports all errors of the body. If uniqueness
 // changes, also stores or deletes the unique keys of all records.
+import { type SqlBool, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { inUse, type ValidationErrors } from '../../kernel/errors.ts'
 import { refuseNamed } from '../../kernel/history/stored-references.ts'
 import type { Writing } from '../../kernel/resource/define-resource.ts'
 import { textKey } from '../../kernel/values/names.ts'
+import { readInSlices } from '../../kernel/write/row-slices.ts'
 import {
   type Attribute,
   type AttributeOption,
@@ -120,12 +122,10 @@ async function keysOfAllRecords(ctx: Context, attribute: Attribute): Promise<Map
  * Returns the values of a built-in attribute, by record id. Only the built-in attribute
  * `contact_numbers` can become unique.
  */
-async function builtInValues({ db }: Context, { entity }: Attribute): Promise<Map<number, unknown>> {
-  const rows = await db
-    .selectFrom(entity as 'persons' | 'warehouses')
-    .select(['id', 'contact_numbers as points'])
-    .execute()
-  return new Map(rows.map(({ id, points }) => [id, JSON.parse(points)]))
+async function builtInValues(ctx: Context, { entity }: Attribute): Promise<Map<number, unknown>> {
+  const rows = { table: entity, where: sql<SqlBool>`true` }
+  const found = await readInSlices<{ id: number; points: string }>(ctx, rows, sql`id, contact_numbers as points`)
+  return new Map(found.map(({ id, points }) => [id, JSON.parse(points)]))
 }
 
 async function findDuplicates(

@@ -4,6 +4,7 @@
 import type { Context } from '../../kernel/context.ts'
 import type { ValidationErrors } from '../../kernel/errors.ts'
 import { chunks } from '../../kernel/history/archive.ts'
+import { yieldIfDue } from '../../kernel/runtime/cooperative.ts'
 import type { Attribute, EntityType } from './attribute-set.ts'
 import type { UniqueKey } from './types/value-type.ts'
 
@@ -106,8 +107,11 @@ export async function replaceAllUniqueKeys(
   keysById: ReadonlyMap<number, readonly string[]>,
 ): Promise<void> {
   await db.deleteFrom('unique_values').where('attribute_id', '=', id).execute()
-  const rows = [...keysById].flatMap(([recordId, keys]) =>
-    [...new Set(keys)].map((value) => ({ entity_type: entity, attribute_id: id, value, entity_id: recordId })),
-  )
-  for (const part of chunks(rows)) await db.insertInto('unique_values').values(part).execute()
+  for (const part of chunks([...keysById], 100)) {
+    const rows = part.flatMap(([recordId, keys]) =>
+      [...new Set(keys)].map((value) => ({ entity_type: entity, attribute_id: id, value, entity_id: recordId })),
+    )
+    if (rows.length > 0) await db.insertInto('unique_values').values(rows).execute()
+    await yieldIfDue()
+  }
 }
