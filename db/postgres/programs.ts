@@ -187,7 +187,7 @@ export async function restoreDump(url: string, schema: string, path: string): Pr
   )
   const written = target.done.catch((cause: unknown) => {
     script.child.kill()
-    // `close` of a program waits for its output, which nobody reads any more.
+    // Without this, `close` of pg_restore would wait for ever for a reader of its output.
     script.child.stdout?.destroy()
     throw cause
   })

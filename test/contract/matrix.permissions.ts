@@ -15,6 +15,8 @@ const alsoNeeded: Record<string, string[]> = {
   createWorkflow: ['leads:*', 'settings:write'],
   updateWorkflow: ['leads:*'],
   createWebhook: ['*:read'],
+  // A campaign is sent to persons by e-mail with the rights of its user.
+  createCampaign: ['persons:read', 'emails:write'],
   updateWebhook: ['*:read'],
   rotateWebhookSecret: ['*:read'],
 }

@@ -20,6 +20,7 @@ import {
   replacingInAudience,
   toAudienceColumns,
 } from './audience.ts'
+import { requireCampaignAbilities } from './editor.ts'
 import { marketingEvents } from './events.ts'
 import { scheduleSending } from './sending.ts'
 import { hasQueued, loadStats } from './stats.ts'
@@ -85,7 +86,9 @@ export const campaigns = defineResource({
       marketing_event_id: event,
       ...audience,
     }
-    return { ...columns, changed_by_id: changedById(writing.ctx, columns, current) }
+    const changer = changedById(writing.ctx, columns, current)
+    if (changer !== undefined && !errors.any) requireCampaignAbilities(writing.ctx)
+    return { ...columns, changed_by_id: changer }
   },
   refersTo: async (ctx, { subject, audience_filter }) => [
     ...(await referencesInText(ctx, 'subject', subject)),

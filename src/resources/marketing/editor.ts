@@ -1,12 +1,17 @@
 // The rights of a campaign: the current rights of the user who last changed it, as
 // for workflows. Its placeholders show only what this user sees, because the e-mail may carry a
 // value to an address of the user's choice, such as the host of a link.
+import { operations } from '../../contract/operations.gen.ts'
 import { signedInAgain } from '../../kernel/auth/tokens.ts'
 import type { Context } from '../../kernel/context.ts'
 import { placeholdersFrom, placeholdersOfPersons } from '../email-templates/placeholder-values.ts'
 import type { Placeholders } from '../email-templates/placeholders.ts'
 import { persons } from '../persons/resource.ts'
-import { inactiveReason } from '../users/acting-user.ts'
+import { inactiveReason, requireTokenAbilities } from '../users/acting-user.ts'
+
+/** Throws 403 unless the calling token may read persons and send e-mails, as the campaign will. */
+export const requireCampaignAbilities = (ctx: Context): void =>
+  requireTokenAbilities(ctx, [operations.listPersons, operations.getPerson, operations.createEmail])
 
 /** Returns the context with the editor's rights; null when the user is deleted or inactive. */
 async function actAsEditor(ctx: Context, userId: number | null): Promise<Context | null> {

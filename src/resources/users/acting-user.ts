@@ -1,6 +1,5 @@
 // The user with whose rights a webhook, workflow or campaign acts: the user who changed it last.
-// A token that changes a webhook or workflow must have the abilities that the webhook or workflow
-// will use.
+// A token that changes one of them must have the abilities that it will use.
 import type { OperationFact } from '../../contract/types.ts'
 import { signedInAs } from '../../kernel/auth/tokens.ts'
 import { assertCanCall, type Context, type CurrentUser } from '../../kernel/context.ts'
@@ -23,9 +22,9 @@ export const inactiveReason = (noun: 'webhook' | 'workflow' | 'campaign'): strin
   `The user who changed this ${noun} last is deleted or inactive. Save a change to it so that it acts with your rights.`
 
 /**
- * Throws 403 unless the calling token has the abilities of all `operations`. The webhook or
- * workflow later runs with all rights of the user, which may exceed the rights of the token. A
- * session has all abilities.
+ * Throws 403 unless the calling token has the abilities of all `operations`. The webhook,
+ * workflow or campaign later runs with all rights of the user, which may exceed the rights of the
+ * token. A session has all abilities.
  */
 export function requireTokenAbilities(ctx: Context, operations: readonly Pick<OperationFact, 'ability'>[]): void {
   for (const ability of new Set(operations.map((each) => each.ability)))

@@ -12,7 +12,7 @@ beforeAll(async () => {
 })
 afterAll(() => server.close())
 
-/** Copies the row with the id `like` many times. `changes` are SQL expressions with the number `n`. */
+/** Copies the row with the id `like`. `changes` are SQL expressions with the number `n`. */
 async function copyRow(table: string, like: number, changes: Record<string, string> = {}): Promise<void> {
   const { db } = server.store
   const { rows } = await sql<Record<string, unknown>>`select * from ${sql.table(table)} where id = ${like}`.execute(db)
@@ -49,7 +49,9 @@ const fewest = isPostgres ? 0 : many / 500
 describe('a record to which 10,000 rows refer', () => {
   it('is deleted and restored with turns for other requests: e-mails of a person', async () => {
     const { admin } = server
-    const person = (await admin.post('/contacts/persons', { name: 'Ann', emails: [{ value: 'ann@example.com', label: 'work' }] })).body.data.id
+    const person = (
+      await admin.post('/contacts/persons', { name: 'Ann', emails: [{ value: 'ann@example.com', label: 'work' }] })
+    ).body.data.id
     const draft = { subject: 'Offer', reply: 'Hello', reply_to: ['ann@example.com'], person_id: person, is_draft: true }
     const sent = await admin.post('/emails', draft)
     expect(sent.status, sent.text).toBe(201)

@@ -1,0 +1,41 @@
+// A token can save only campaigns that its abilities allow to send, because they are sent later
+// with all rights of the user.
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { startServer, type TestServer } from '../support/app.ts'
+import { unique } from '../support/given.ts'
+
+const path = '/settings/marketing/campaigns'
+let server: TestServer
+let template: number
+beforeAll(async () => {
+  server = await startServer()
+  template = (
+    await server.admin.post('/settings/email-templates', { name: 'News', subject: 'News', content: '<p>Hi</p>' })
+  ).body.data.id
+})
+afterAll(() => server.close())
+
+const body = () => ({ name: `Campaign ${unique()}`, subject: 'News', marketing_template_id: template, status: false })
+const tokenWith = (...abilities: string[]) => server.as(1, ['automation:*', ...abilities])
+
+it.each([
+  ['persons:read', ['emails:*', 'leads:*']],
+  ['emails:write', ['persons:*', 'emails:read']],
+])('needs %s for a new campaign, and for a change of one', async (required, abilities) => {
+  const caller = await tokenWith(...abilities)
+  const refused = await caller.post(path, body())
+  expect([refused.status, refused.body.code, refused.body.required]).toEqual([403, 'forbidden', required])
+  const made = await server.admin.post(path, body())
+  expect(made.status, made.text).toBe(201)
+  const { id } = made.body.data
+  expect((await caller.put(`${path}/${id}`, { subject: 'Win {%persons.name%}' })).body.required).toBe(required)
+  const able = await tokenWith(...abilities, required)
+  expect((await able.post(path, body())).status).toBe(201)
+  expect((await able.put(`${path}/${id}`, { subject: 'Win {%persons.name%}' })).status).toBe(200)
+})
+
+it('asks nothing of a change that changes nothing, which lends no rights', async () => {
+  const sent = body()
+  const { id } = (await server.admin.post(path, sent)).body.data
+  expect((await (await tokenWith()).put(`${path}/${id}`, sent)).status).toBe(200)
+})
