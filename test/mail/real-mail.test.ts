@@ -38,6 +38,11 @@ describe('the charset of an e-mail', () => {
     ['a label with a semicolon', 'text/plain; charset="utf-8;"', utf8('ÄÖÜ €'), 'ÄÖÜ €'],
     ['a label in apostrophes', "text/plain; charset='utf-8'", utf8('ÄÖÜ €'), 'ÄÖÜ €'],
     ['x-mac-roman', 'text/plain; charset=x-mac-roman', 'Gr\x9f\xa7e', 'Grüße'],
+    ['cp850', 'text/plain; charset=cp850', 'Gr\x81\xe1e \xd5', 'Grüße ı'],
+    ['IBM437', 'text/plain; charset="IBM437"', 'Gr\x81\xe1e', 'Grüße'],
+    ['cp852', 'text/plain; format=fixed; charset=CP852', '\x86', 'ć'],
+    ['utf-7', 'text/plain; charset=utf-7', 'Gr+APwA3w-e', 'Grüße'],
+    ['viscii', 'text/plain; charset=VISCII', 'Vi\xaet', 'Việt'],
     ['an unknown label', 'text/plain; charset=x-unknown', 'Gr\xfc\xdfe', 'Grüße'],
     ['no label', 'text/plain', 'Gr\xfc\xdfe \x80', 'Grüße €'],
     ['gb2312', 'text/plain; charset=gb2312', '\xc4\xe3\xba\xc3', '你好'],
@@ -49,6 +54,13 @@ describe('the charset of an e-mail', () => {
   ]
   it.each(bodies)('is read: %s', async (_, type, body, text) => {
     expect((await read({ headers: [`Content-Type: ${type}`], body })).text?.trim()).toBe(text)
+  })
+
+  it('is read in each part, also when the parts have different DOS code pages', async () => {
+    const part = (type: string, text: string) => `--b\r\nContent-Type: ${type}\r\n\r\n${text}\r\n`
+    const body = `${part('text/plain; charset=cp850', 'f\x81r')}${part('text/html;\r\n charset="cp866"', '<p>\x8f</p>')}--b--`
+    const mail = await read({ headers: ['Content-Type: multipart/alternative; boundary=b'], body })
+    expect([mail.text?.trim(), mail.html]).toEqual(['für', expect.stringContaining('<p>П</p>')])
   })
 
   it('is read in quoted-printable and base64 too', async () => {
@@ -146,6 +158,20 @@ describe('the body of an e-mail', () => {
   ])('has the lines of flowed text joined: %j', async (body, more, text) => {
     const headers = [`Content-Type: text/plain; charset=utf-8; format=flowed${more}`]
     expect((await read({ headers, body: utf8(body) })).text?.trimEnd()).toBe(text)
+  })
+
+  it('leaves out the AMP form of a body, and keeps an attached AMP file', async () => {
+    const part = (headers: string, text: string) => `--b\r\n${headers}\r\n\r\n${text}\r\n`
+    const body = [
+      part('Content-Type: text/plain', 'Hi'),
+      part('Content-Type: text/x-amp-html; charset=utf-8', '<!doctype html><html ⚡4email>Hi</html>'),
+      part('Content-Type: text/html', '<p>Hi</p>'),
+      part('Content-Type: text/x-amp-html\r\nContent-Disposition: attachment; filename=page.html', '<html ⚡4email>'),
+      '--b--',
+    ]
+    const mail = await read({ headers: ['Content-Type: multipart/alternative; boundary=b'], body: body.join('') })
+    expect(mail.attachments.map(({ name }) => name)).toEqual(['page.html'])
+    expect(mail.html).toContain('<p>Hi</p>')
   })
 })
 

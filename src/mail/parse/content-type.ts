@@ -1,8 +1,11 @@
 // Mends the Content-Type header of an e-mail that the parser could not read, and joins the lines of
 // flowed text (RFC 3676), whose quotations the parser does not know.
 
+import { standInFor } from './text-decoder.ts'
+
 const headerLimit = 256 * 1024
 const contentType = /^content-type:[^\n]*(\n[ \t][^\n]*)*/im
+const contentTypes = /^content-type:[^\n]*(\n[ \t][^\n]*)*/gim
 /** Matches the headers of a part, behind the line of a boundary. */
 const partHeaders = /(?<=^--[^\r\n]{1,70}\r?\n)(?:[!-9;-~]{1,76}:[^\n]*\n(?:[ \t][^\n]*\n)*)+(?=\r?\n)/gim
 
@@ -11,7 +14,8 @@ const partHeaders = /(?<=^--[^\r\n]{1,70}\r?\n)(?:[!-9;-~]{1,76}:[^\n]*\n(?:[ \t
  * media type (RFC 2045, 5.2), and the boundary of the body for a multipart that names none. The
  * lines of flowed text are left to `joinFlowedLines`.
  */
-export function withReadableType(bytes: Uint8Array): Uint8Array {
+export function withReadableType(given: Uint8Array): Uint8Array {
+  const bytes = withKnownCharsets(given)
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   const text = buffer.toString('latin1', 0, headerLimit)
   const end = /\r?\n\r?\n/.exec(text)
@@ -27,6 +31,19 @@ export function withReadableType(bytes: Uint8Array): Uint8Array {
   const head = Buffer.from(`Content-Type: ${whole ?? value}${flow ?? ''}`, 'latin1')
   const rest = buffer.subarray(from + header[0].length)
   return Buffer.concat([buffer.subarray(0, from), head, flow === null ? rest : withoutFlowInParts(rest)])
+}
+
+const charsetParameter = /(?<=[;\s]charset\s{0,9}=\s{0,9}"?)[\w.:-]{2,40}/gi
+
+/** Replaces the labels of charsets that the parser does not know, in the headers of all parts. */
+function withKnownCharsets(bytes: Uint8Array): Uint8Array {
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  const text = buffer.toString('latin1', 0, headerLimit)
+  const replaceIn = (headers: string): string =>
+    headers.replace(contentTypes, (type) => type.replace(charsetParameter, (label) => standInFor(label) ?? label))
+  const end = /\r?\n\r?\n/.exec(text)?.index ?? text.length
+  const mended = replaceIn(text.slice(0, end)) + text.slice(end).replace(partHeaders, replaceIn)
+  return mended === text ? bytes : Buffer.concat([Buffer.from(mended, 'latin1'), buffer.subarray(text.length)])
 }
 
 /**

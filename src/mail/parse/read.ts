@@ -83,12 +83,13 @@ export async function readMail(bytes: Uint8Array, envelope: readonly string[]): 
   const email = await parseBytes(withReadableType(content))
   if (!email.headers.some(({ key }) => identifyingHeaders.test(key)))
     throw new UnreadableMail('This is not an e-mail: it has no headers.')
+  const files = email.attachments.filter(isFile)
   return assembleMail({
     headers: email.headers,
     text: textOf(email),
     html: email.html ?? null,
-    attachments: email.attachments.slice(0, maxAttachments).map(attachment),
-    droppedAttachments: Math.max(0, email.attachments.length - maxAttachments),
+    attachments: files.slice(0, maxAttachments).map(attachment),
+    droppedAttachments: Math.max(0, files.length - maxAttachments),
     error: isCut ? 'Only the beginning of the e-mail is shown: it has too many lines.' : null,
     subject: subjectOf(email),
     from: senderOf(email),
@@ -98,6 +99,10 @@ export async function readMail(bytes: Uint8Array, envelope: readonly string[]): 
     envelope,
   })
 }
+
+/** Returns whether a part is a file, and not another form of the body: AMP is HTML for Gmail. */
+const isFile = ({ mimeType, disposition }: Attachment): boolean =>
+  mimeType !== 'text/x-amp-html' || disposition === 'attachment'
 
 /** Returns the first author. The parser does not know names with unquoted commas. */
 const senderOf = ({ headers, from }: Email): Mailbox | null => {

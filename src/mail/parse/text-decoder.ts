@@ -28,6 +28,35 @@ const aliases: Readonly<Record<string, string>> = {
   'windows-31j': 'shift_jis',
 }
 
+/**
+ * Labels that no mail program writes. The parser turns away labels outside the WHATWG Encoding
+ * Standard, such as cp850 and utf-7. Such a label is replaced before the e-mail is parsed.
+ */
+const standIns = ['csisolatin6', 'iso-ir-157', 'l6', 'iso-ir-109', 'l3', 'csisolatin4', 'iso-ir-110', 'l4']
+const replaced = new Map<string, string>()
+
+/**
+ * Returns the label that the parser gets instead of a label that it does not know. Returns null
+ * when the parser knows the label, or when no table exists for it. The process reads one e-mail, so
+ * that a few labels suffice.
+ */
+export function standInFor(label: string): string | null {
+  const plain = label.toLowerCase()
+  if (isStandard(plain) || !iconv.encodingExists(plain)) return null
+  const known = [...replaced].find(([, meant]) => meant === plain)?.[0]
+  const free = known ?? standIns[replaced.size]
+  if (free !== undefined) replaced.set(free, plain)
+  return free ?? null
+}
+
+function isStandard(label: string): boolean {
+  try {
+    return new NodeTextDecoder(label) !== null
+  } catch {
+    return false
+  }
+}
+
 /** Encodings of several bytes for a character. Short texts in them can be valid UTF-8. */
 const isMultiByte = /^(gb|big5|shift_?jis|sjis|euc|cp9(32|36|49|50)|iso-2022|utf-?(7|16|32)|hz)/
 
@@ -37,13 +66,15 @@ function encodingOf(label: string): string {
     .toLowerCase()
     .replaceAll(/[\s"';]/g, '')
     .slice(0, 40)
-  const name = aliases[plain] ?? plain
+  const meant = replaced.get(plain) ?? plain
+  const name = aliases[meant] ?? meant
   return iconv.encodingExists(name) || name === 'iso-2022-jp' ? name : 'utf-8'
 }
 
+// The decoders of Node. The process that parses e-mails replaces the global TextDecoder later.
+const NodeTextDecoder = TextDecoder
 const utf8 = new TextDecoder('utf-8', { ignoreBOM: true })
-// iconv-lite has no table of ISO-2022-JP. The decoder is created here, because the process that
-// parses e-mails replaces the global TextDecoder.
+// iconv-lite has no table of ISO-2022-JP.
 const iso2022jp = new TextDecoder('iso-2022-jp')
 
 /**
