@@ -43,7 +43,7 @@ const nouns: Record<string, EventNoun> = {
   'products.tag': noun('products', 'The tag of a product', linked),
   quote: noun('quotes', 'A quote', restorable, 'Quote'),
   'quotes.tag': noun('quotes', 'The tag of a quote', linked),
-  activity: noun('activities', 'An activity', restorable, 'Activity'),
+  activity: noun('activities', 'An activity', [...restorable, 'answered'], 'Activity'),
   'activities.file': noun('activities', 'The file of an activity', linked),
   email: noun('emails', 'An e-mail', [...restorable, 'bounced'], 'Email'),
   'emails.tag': noun('emails', 'The tag of an e-mail', linked),
@@ -85,6 +85,7 @@ const predicates: Record<string, string> = {
   lost: 'was lost',
   reopened: 'was reopened',
   bounced: 'came back undelivered',
+  answered: 'got the answer of a participant to its invitation',
   run: 'was run',
   resend: 'was sent again',
   save: 'was saved',
@@ -96,9 +97,8 @@ const predicates: Record<string, string> = {
 }
 
 /** The verbs of events that the log stores without the suffix `.after`. */
-const bareVerbs: readonly string[] = 'restore won lost reopened bounced started completed failed update-password'.split(
-  ' ',
-)
+const bareVerbs: readonly string[] =
+  'restore won lost reopened bounced answered started completed failed update-password'.split(' ')
 
 export interface CatalogueEvent {
   /** The name without a suffix, as in x-events. */

@@ -86,6 +86,7 @@ export const migrations: readonly Migration[] = [
   step('0064_search_folding', () => import('./migrations/0064_search_folding.ts')),
   step('0065_bounced_emails', () => import('./migrations/0065_bounced_emails.ts')),
   step('0066_form_submissions', () => import('./migrations/0066_form_submissions.ts')),
+  step('0067_invitation_answers', () => import('./migrations/0067_invitation_answers.ts')),
 ]
 
 /**

@@ -32,6 +32,10 @@ export interface ActivityParticipantsTable {
   activity_id: number
   user_id: number | null
   person_id: number | null
+  response: string | null
+  responded_at: string | null
+  answered_from: string | null
+  answered_to: string | null
 }
 
 export interface ArchivesTable {

@@ -6,6 +6,7 @@ import type { AnyJob } from './jobs/queue.ts'
 import { restoreJob } from './jobs/restores.ts'
 import type { Schedule } from './jobs/schedules.ts'
 import { userRemoval } from './operations.ts'
+import { invitationAnswersJob } from './resources/activities/invitation-answers.ts'
 import { jobs as removals } from './resources/activities/removal.ts'
 import { jobs as signInNotices } from './resources/authentication/notices.ts'
 import { jobs as passwordLinks } from './resources/authentication/password-links.ts'
@@ -32,6 +33,7 @@ export const jobs: readonly AnyJob[] = [
   tagRemoval.job,
   pipelineRemoval.job,
   ...removals,
+  invitationAnswersJob,
   restoreJob,
   searchUpdate,
 ]

@@ -3,6 +3,7 @@
 import { systemContext } from '../../src/kernel/context.ts'
 import { transaction } from '../../src/kernel/write/write.ts'
 import { queueBounce } from '../../src/resources/emails/bounces.ts'
+import { queueAnswers } from '../../src/resources/emails/invitation-answers.ts'
 import { adminPassword } from '../support/app.ts'
 import { csvOf, importing } from '../support/importing.ts'
 import type { World } from './support.ts'
@@ -52,4 +53,23 @@ const bounce: Flow = async ({ server }) => {
   )
 }
 
-export const flows: readonly Flow[] = [changeOwnPassword, importToTheEnd, failToSignIn, winLoseAndReopen, bounce]
+const answerInvitation: Flow = async ({ server }) => {
+  const body = { type: 'meeting', title: 'Catalogue', participants: { users: [1] }, allow_overlap: true }
+  const times = { schedule_from: '2026-03-02T09:00:00.000Z', schedule_to: '2026-03-02T09:30:00.000Z' }
+  const { id } = (await server.admin.post('/activities', { ...body, ...times })).body.data
+  const { services } = server.app
+  const [address, response, at] = ['admin@example.com', 'accepted', null] as const
+  const answers = [{ uid: `activity-${id}@${services.config.mailDomain}`, address, response, at }]
+  await transaction(systemContext(services, 'inbound_mail'), (ctx) =>
+    queueAnswers(ctx, { answers, authors: [address], sender: [] }),
+  )
+}
+
+export const flows: readonly Flow[] = [
+  changeOwnPassword,
+  importToTheEnd,
+  failToSignIn,
+  winLoseAndReopen,
+  bounce,
+  answerInvitation,
+]

@@ -25,7 +25,7 @@ contacts.organization create update delete restore
 product create update delete restore
 product.inventory update
 quote create update delete restore
-activity create update delete restore
+activity create update delete restore answered
 activities.file create delete
 email create update delete restore bounced
 persons.tag create delete
@@ -74,7 +74,7 @@ const bareOnly = [
   'data_transfer.imports.started',
   'data_transfer.imports.completed',
   'user.session.failed',
-  ...['lead.won', 'lead.lost', 'lead.reopened', 'email.bounced'],
+  ...['lead.won', 'lead.lost', 'lead.reopened', 'email.bounced', 'activity.answered'],
   ...['lead', 'contacts.person', 'contacts.organization', 'product', 'quote', 'activity', 'email'].map(
     (noun) => `${noun}.restore`,
   ),

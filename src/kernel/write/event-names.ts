@@ -2,7 +2,7 @@
 import { followUps } from './events.ts'
 
 /** Matches the names of events that are stored without the suffix `.after`. */
-export const bareEvents = new RegExp(`\\.(${followUps.join('|')}|started|completed|failed)$`)
+export const bareEvents = new RegExp(`\\.(${followUps.join('|')}|answered|started|completed|failed)$`)
 
 /** Returns the stored name of an event of the contract, such as `lead.create.after`. */
 export const storedNameOf = (base: string): string => (bareEvents.test(base) ? base : `${base}.after`)

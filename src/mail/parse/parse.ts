@@ -10,6 +10,7 @@ import { type ReadingLimits, readInSubprocess } from './subprocess.ts'
 
 export { MailReaderBusy, UnreadableMail } from '../failures.ts'
 export type { Bounce, FailedRecipient } from './bounce.ts'
+export type { InvitationAnswer } from './invitation-answer.ts'
 export type { ReceivedAttachment, ReceivedMail } from './read.ts'
 export type { ReadingLimits } from './subprocess.ts'
 

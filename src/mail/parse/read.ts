@@ -10,6 +10,7 @@ import { limitMailBytes } from '../size-limits.ts'
 import { isAutomaticMail } from './automatic.ts'
 import { type Bounce, bounceOf } from './bounce.ts'
 import { hasFlowedLines, joinFlowedLines, withReadableType } from './content-type.ts'
+import { answersOf, type InvitationAnswer } from './invitation-answer.ts'
 import { decodeHeaderText } from './text-decoder.ts'
 
 export interface ReceivedMail {
@@ -45,6 +46,8 @@ export interface ReceivedMail {
   isAutomatic: boolean
   /** The permanent failures of a delivery that the e-mail reports, or null. */
   bounce: Bounce | null
+  /** The answers to invitations in the e-mail. */
+  answers: InvitationAnswer[]
   /**
    * The stored headers (`keptHeaders`), which show the origin of the e-mail. Keys are header names
    * in lower case.
@@ -205,6 +208,7 @@ export function assembleMail(parts: MailParts): ReceivedMail {
       },
       parts.attachments,
     ),
+    answers: answersOf(parts.attachments),
     headers: Object.fromEntries(
       parts.headers
         .filter(({ key }) => keptHeaders.test(key))

@@ -165,6 +165,10 @@ export async function loadParticipants(
       'users.name as user_name',
       'users.email as user_email',
       'users.image_file_id as user_image',
+      'part.response',
+      'part.responded_at',
+      'part.answered_from',
+      'part.answered_to',
     ])
     .select(['persons.name as person_name', 'persons.emails as person_emails'])
     .where('part.activity_id', 'in', [...byId.keys()])
@@ -178,12 +182,16 @@ export async function loadParticipants(
   for (const row of rows) {
     const person =
       row.person_id === null ? null : personRef(row.person_id, row.person_name ?? '', row.person_emails ?? '[]')
-    byId.get(row.activity_id)?.participants.push({
+    const activity = byId.get(row.activity_id)
+    const isCurrent = row.answered_from === activity?.schedule_from && row.answered_to === activity?.schedule_to
+    activity?.participants.push({
       id: row.id,
       user:
         fullUsers.get(row.user_id ?? 0) ??
         userRef(row.user_id, row.user_name, row.user_email, pictureUrl(ctx, row.user_image)),
       person: fullPersons.get(row.person_id ?? 0) ?? person,
+      response: isCurrent ? (row.response as Schema<'InvitationResponse'> | null) : null,
+      responded_at: isCurrent ? row.responded_at : null,
     })
   }
 }

@@ -23,6 +23,7 @@ import { saveAttachments, saveReceivedAttachments } from './attachments.ts'
 import { queueBounce } from './bounces.ts'
 import { changeEmail, moveThreadToInbox } from './change-email.ts'
 import { foldersOf, foldersOfSentDraft, storeFolders } from './folders.ts'
+import { queueAnswers } from './invitation-answers.ts'
 import { findParent, findThreadNaming } from './parents.ts'
 import { emails } from './resource.ts'
 import { inheritFrom, joinThread } from './threads.ts'
@@ -196,6 +197,7 @@ const storeEmail = (ctx: Context, mail: ReceivedMail, files: Files, folder: Emai
         await saveReceivedAttachments(ctx, id, files.attachments)
         if (files.raw) await saveRaw(ctx, id, files.raw)
         await queueBounce(ctx, mail.bounce)
+        await queueAnswers(ctx, mail)
         return { id, entity: { ...(await emails.get(ctx, id)) } }
       },
     )

@@ -58,6 +58,13 @@ async function activeEmails({ db }: Context, userIds: readonly number[]): Promis
   return new Map(rows.map(({ id, email }) => [id, email]))
 }
 
+/**
+ * Calendar programs send their answer to the organizer. With a polled mailbox, that is the address
+ * of the mailbox, so that the answer arrives here; otherwise it is the address of the user.
+ */
+const organiserAddress = ({ services: { config } }: Context, own: string): string =>
+  config.mailReceiver === 'webklex-imap' ? config.mailFrom : own
+
 export async function uploadInvitation(
   ctx: Context,
   { entity, record, isGone }: ActionSubject,
@@ -73,7 +80,7 @@ export async function uploadInvitation(
     summary: title ?? '',
     description: comment,
     location,
-    organiser: user && { name: user.name, email: user.email },
+    organiser: user && { name: user.name, email: organiserAddress(ctx, user.email) },
     attendees: (await mailableParticipants(ctx, record)).map(({ name, addresses: [email = ''] }) => ({ name, email })),
     created: new Date(updated_at),
     method: 'REQUEST',
