@@ -87,6 +87,7 @@ export const migrations: readonly Migration[] = [
   step('0065_bounced_emails', () => import('./migrations/0065_bounced_emails.ts')),
   step('0066_form_submissions', () => import('./migrations/0066_form_submissions.ts')),
   step('0067_invitation_answers', () => import('./migrations/0067_invitation_answers.ts')),
+  step('0068_send_times', () => import('./migrations/0068_send_times.ts')),
 ]
 
 /**

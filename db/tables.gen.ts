@@ -187,6 +187,7 @@ export interface EmailsTable {
   raw_file_id: number | null
   reply_addresses: Generated<string>
   bounced_at: string | null
+  send_at: string | null
 }
 
 export interface EventReadersTable {

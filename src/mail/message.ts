@@ -71,6 +71,7 @@ export async function compose(message: OutboundMessage): Promise<Composed> {
   if (recipients.size === 0) throw new MailRefused('The e-mail has no recipient.')
   const inReplyTo = message.inReplyTo !== undefined && id.test(message.inReplyTo) ? message.inReplyTo : null
   const references = message.references.filter((each) => id.test(each))
+  const { html, pictures } = embedPictures(message)
   // nodemailer is imported with the first e-mail, so that the server starts faster.
   const { default: MailComposer } = await import('nodemailer/lib/mail-composer')
   const composer = new MailComposer({
@@ -80,15 +81,18 @@ export async function compose(message: OutboundMessage): Promise<Composed> {
     ...(message.replyTo !== undefined && { replyTo: { name: '', address: onTheWire(message.replyTo) } }),
     // Addresses are passed as objects, because nodemailer would parse a string as a list of
     // addresses.
-    to: message.to.map(mailbox),
+    // Mail servers expect a recipient in the headers, also when all of them are hidden (RFC 5322, A.1.3).
+    ...(message.to.length + message.cc.length === 0
+      ? { to: 'undisclosed-recipients:;' }
+      : { to: message.to.map(mailbox) }),
     cc: message.cc.map(mailbox),
     subject: await subjectOnTheWire(message.subject),
     text: wholeLines(message.text),
-    ...(message.html !== '' && { html: wholeLines(message.html) }),
+    ...(html !== '' && { html: wholeLines(html) }),
     ...(inReplyTo !== null && { inReplyTo: `<${inReplyTo}>` }),
     ...(references.length > 0 && { references: references.map((each) => `<${each}>`).join(' ') }),
     headers: furtherHeaders(message.headers ?? {}),
-    attachments: await attachmentsOf(message),
+    attachments: [...(await attachmentsOf(message)), ...pictures],
     ...(message.calendar && {
       icalEvent: {
         method: message.calendar.method,
@@ -102,6 +106,21 @@ export async function compose(message: OutboundMessage): Promise<Composed> {
   })
   const raw = await composer.compile().build()
   return { raw, sender: onTheWire(message.from.address), recipients }
+}
+
+const dataPicture = /(?<=<img src=")data:image\/(png|jpeg|gif|webp);base64,([a-z0-9+/=\s]{1,30000000})(?=")/gi
+
+/** Makes attachments of the data URLs of pictures, because few mail programs show data URLs. */
+function embedPictures({ html, messageId }: OutboundMessage) {
+  const pictures: { filename: string; contentType: string; cid: string; content: Buffer }[] = []
+  const linked = html.replace(dataPicture, (_, type: string, data: string) => {
+    const number = pictures.length + 1
+    const cid = `picture-${number}.${messageId}`
+    const [filename, contentType] = [`picture-${number}.${type.toLowerCase()}`, `image/${type.toLowerCase()}`]
+    pictures.push({ filename, contentType, cid, content: Buffer.from(data, 'base64') })
+    return `cid:${cid}`
+  })
+  return { html: linked, pictures }
 }
 
 /**

@@ -55,6 +55,58 @@ const later = async (count: number): Promise<void> => {
   await server.work()
 }
 
+describe('a mail with a time to send it', () => {
+  const at = '2026-03-01T11:00:00.000Z'
+
+  it('waits for that time', async () => {
+    const mail = await written({ send_at: '2026-03-01T12:00:00+01:00' })
+    expect([mail.status, mail.send_at]).toEqual(['queued', at])
+    await server.work()
+    expect([smtp.received.length, (await shown(mail.id)).status]).toEqual([0, 'queued'])
+    minutes(91)
+    await server.work()
+    expect([smtp.received.length, (await shown(mail.id)).status]).toEqual([1, 'sent'])
+    const refused = await server.admin.put(`/emails/${mail.id}`, { send_at: '2027-03-01T11:00:00.000Z' })
+    expect([refused.status, refused.body.code]).toEqual([409, 'state_conflict'])
+    expect((await server.admin.put(`/emails/${mail.id}`, { send_at: at })).status).toBe(200)
+  })
+
+  it('is sent at another time when that changes: later, earlier, and at once', async () => {
+    const mail = await written({ send_at: at })
+    const change = (send_at: string | null) => server.admin.put(`/emails/${mail.id}`, { send_at })
+    expect((await change('2026-03-01T13:00:00.000Z')).body.data.send_at).toBe('2026-03-01T13:00:00.000Z')
+    minutes(120)
+    await server.work()
+    expect(smtp.received).toHaveLength(0)
+    await change(null)
+    await server.work()
+    expect(smtp.received).toHaveLength(1)
+  })
+
+  it('is not sent from the trash, and again at its time after a restore', async () => {
+    const mail = await written({ send_at: at })
+    expect((await server.admin.put(`/emails/${mail.id}`, { folders: ['trash'] })).status).toBe(200)
+    minutes(120)
+    await server.work()
+    expect(smtp.received).toHaveLength(0)
+    expect((await server.admin.post(`/emails/${mail.id}/untrash`)).status).toBeLessThan(300)
+    await server.work()
+    expect(smtp.received).toHaveLength(1)
+  })
+
+  it('is planned when a draft with a time is sent, and a past time means at once', async () => {
+    const draft = await written({ is_draft: true, send_at: at })
+    await server.admin.post(`/emails/${draft.id}/send`)
+    await server.work()
+    expect(smtp.received).toHaveLength(0)
+    minutes(91)
+    await server.work()
+    await written({ send_at: '2020-01-01T00:00:00.000Z' })
+    await server.work()
+    expect(smtp.received).toHaveLength(2)
+  })
+})
+
 describe('a queued mail', () => {
   it('is sent as it was written, with two changes that are told: sending, and sent', async () => {
     const mail = await written({ cc: ['bo@example.com'], bcc: ['hidden@example.com'] })
@@ -95,6 +147,28 @@ describe('a queued mail', () => {
     expect(sent?.replyTo).toEqual([expect.stringMatching(/^reply\+[0-9]+-[0-9a-f]{32}@localhost$/)])
     expect(sent?.replyTo?.[0]).toContain(`+${mail.id}-`)
     expect(await jobs()).toEqual([])
+  })
+
+  it('goes to hidden recipients alone, with a header that names no one', async () => {
+    const mail = await written({ reply_to: [], bcc: ['hidden@example.com', 'other@example.com'] })
+    await server.work()
+    expect((await shown(mail.id)).status).toBe('sent')
+    expect(smtp.received[0]?.to).toEqual(['hidden@example.com', 'other@example.com'])
+    expect(smtp.received[0]?.raw).toMatch(/^To: "?undisclosed-recipients"?:;\r$/m)
+    const refused = await server.admin.post('/emails', { ...letter, reply_to: [] })
+    expect([refused.status, Object.keys(refused.body.errors)]).toEqual([422, ['reply_to']])
+  })
+
+  it('carries a pasted picture as an attachment, because mail programs show no data URLs', async () => {
+    const src = `data:image/png;base64,${Buffer.from(pixel).toString('base64')}`
+    await written({ reply: `<p>Logo: <img src="${src}" alt="logo"></p>` })
+    await server.work()
+    const [mail] = await taken()
+    const [picture] = mail?.attachments ?? []
+    expect(picture).toMatchObject({ contentType: 'image/png' })
+    expect(Buffer.compare(picture?.bytes ?? Buffer.alloc(0), Buffer.from(pixel))).toBe(0)
+    expect(mail?.html).toContain(`src="cid:${picture?.contentId}"`)
+    expect(mail?.html).not.toContain('data:')
   })
 
   it('is a draft no more when it is sent, and a draft is not sent', async () => {

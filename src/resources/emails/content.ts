@@ -25,6 +25,7 @@ export interface StoredEmail {
   reply_to: string
   cc: string
   bcc: string
+  send_at: string | null
 }
 
 const maxRecipients = 100
@@ -35,10 +36,11 @@ export const isEditable = ({ status }: { status: string }): boolean => status ==
 /** Reports each missing field that sending requires. */
 export function checkComplete(
   errors: ValidationErrors,
-  mail: { reply?: string | null; reply_to?: readonly string[] },
+  mail: { reply?: string | null } & Partial<Record<(typeof recipientLists)[number], readonly string[]>>,
 ): void {
   if ((mail.reply ?? null) === null) errors.invalid('reply', 'The field is required.')
-  if ((mail.reply_to ?? []).length === 0) errors.invalid('reply_to', 'The field is required.')
+  if (recipientLists.every((name) => (mail[name] ?? []).length === 0))
+    errors.invalid('reply_to', 'The field is required.')
 }
 
 /** Returns the addresses without duplicates, each in its first spelling. */

@@ -10,7 +10,7 @@ import { daysAfter } from '../../kernel/runtime/clock.ts'
 import { transaction } from '../../kernel/write/write.ts'
 import { releaseFiles } from '../files/attach.ts'
 import { pollEmails } from './poll.ts'
-import { queueSending, sendKind } from './queue.ts'
+import { queueSending, sendKind, sendTimeOf } from './queue.ts'
 import { markFailed, sendEmail } from './sending.ts'
 
 interface Due {
@@ -26,7 +26,13 @@ const send = defineJob<{ email_id: number }>({
   concurrency: 2,
   retryAfterSeconds: [60, 300, 1800, 7200],
   isMail: true,
-  run: (ctx, { email_id: id }, job) => sendEmail(ctx, id, job),
+  async run(ctx, { email_id: id }, job) {
+    // The time may have changed after a worker claimed the job.
+    const at = await sendTimeOf(ctx, id)
+    if (at > ctx.time) return { runAgainAt: at }
+    await sendEmail(ctx, id, job)
+    return undefined
+  },
   onBuried: (ctx, { email_id: id }, cause) => markFailed(ctx, id, cause),
   // Checks only the status. The first attempt of the revived job then changes the status.
   async revive(ctx, { email_id: id }): Promise<undefined> {

@@ -1,8 +1,10 @@
 // Queues e-mails for sending. The job is created in the transaction that queues the e-mail. A
 // trashed e-mail is not sent until it is restored.
 import { enqueue } from '../../jobs/queue.ts'
-import type { Context } from '../../kernel/context.ts'
+import { type Context, now } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
+import { stamp } from '../../kernel/runtime/clock.ts'
+import { transaction } from '../../kernel/write/write.ts'
 import { type EmailFolders, foldersOf } from './folders.ts'
 
 /** The job kind; jobs.ts defines the job itself. */
@@ -14,9 +16,29 @@ export const sendKind = { kind: 'emails.send' }
  */
 export const sequenceOf = (id: number): string => `emails.send:${id}`
 
+/** Creates the job, which runs at the time to send the e-mail, or at once. */
 export async function queueSending(ctx: Context, id: number): Promise<void> {
-  await enqueue(ctx, sendKind, { email_id: id }, { sequence: sequenceOf(id) })
+  await enqueue(ctx, sendKind, { email_id: id }, { sequence: sequenceOf(id), runAt: await sendTimeOf(ctx, id) })
 }
+
+/** Returns the time to send the e-mail, which is not before the present. */
+export async function sendTimeOf({ db, time }: Context, id: number): Promise<Date> {
+  const mail = await db.selectFrom('emails').select('send_at').where('id', '=', id).executeTakeFirst()
+  const wanted = mail?.send_at ? new Date(mail.send_at) : time
+  return wanted > time ? wanted : time
+}
+
+/** Moves the waiting job to the time to send the e-mail, after that time has changed. */
+export const moveSending = (ctx: Context, id: number): Promise<void> =>
+  transaction(ctx, async (ctx) => {
+    await ctx.db
+      .updateTable('jobs')
+      .set({ run_at: stamp(await sendTimeOf(ctx, id)), updated_at: now(ctx) })
+      .where('sequence', '=', sequenceOf(id))
+      .where('state', '=', 'waiting')
+      .execute()
+    ctx.unit.wakes = true
+  })
 
 /**
  * Creates the job for an e-mail that is new or was restored from the trash. `before` are the

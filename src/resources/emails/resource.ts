@@ -4,6 +4,7 @@
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import { author, type Context } from '../../kernel/context.ts'
+import { Problem } from '../../kernel/errors.ts'
 import {
   exists,
   flagField,
@@ -25,9 +26,9 @@ import { checkTagIds, readTags, setTags, tagsIn } from '../tags/tag-links.ts'
 import { userRef } from '../users/owner.ts'
 import { pictureUrl } from '../users/picture.ts'
 import { loadAttachments, saveAttachments } from './attachments.ts'
-import { checkComplete, contentColumns, type EmailBody, type StoredEmail } from './content.ts'
+import { checkComplete, contentColumns, type EmailBody, isEditable, type StoredEmail } from './content.ts'
 import { checkFolders, folderOfStatus, foldersAfterMove, foldersOf, loadFolders, storeFolders } from './folders.ts'
-import { checkNotSending, queueIfDue, restoreSending } from './queue.ts'
+import { checkNotSending, moveSending, queueIfDue, restoreSending } from './queue.ts'
 import { searchDocument } from './search-document.ts'
 import { answerRecipients, inheritFrom, joinThread, newMessageId, referencesOf } from './threads.ts'
 import { visibleEmail, wasInOpenFolder } from './visibility.ts'
@@ -61,11 +62,16 @@ async function toEmailRow(sent: EmailBody, writing: Writing<Current>): Promise<R
     is_read: body.is_read === undefined ? undefined : Number(body.is_read),
     person_id: body.person_id,
     lead_id: body.lead_id,
+    send_at: body.send_at,
   }
+  if (current && body.send_at !== undefined && body.send_at !== current.send_at && !isUnsent(current))
+    throw new Problem('state_conflict', `The e-mail is ${current.status}: its send_at cannot change.`)
   if (current) return columns
   if (status === 'queued') checkComplete(errors, { ...body, reply: (content.reply as string | undefined) ?? null })
   return { ...columns, ...(await newColumns(body, ctx)), status }
 }
+
+const isUnsent = (mail: StoredEmail): boolean => isEditable(mail) || mail.status === 'queued'
 
 /** Adds the recipients of a reply that names none. */
 async function withRecipients(ctx: Context, body: EmailBody): Promise<EmailBody> {
@@ -200,6 +206,7 @@ export const emails = defineResource({
     error: row.error,
     attempts: row.attempts,
     sent_at: row.sent_at,
+    send_at: row.send_at,
     folders: [],
     is_read: row.is_read === 1,
     is_automatic: row.is_automatic === 1,
@@ -231,6 +238,7 @@ export const emails = defineResource({
     await saveFolders(ctx, id, body.folders)
     await saveAttachments(ctx, id, body)
     await queueIfDue(ctx, id, before)
+    if (body.send_at !== undefined) await moveSending(ctx, id)
   },
   beforeDelete: checkNotSending,
   onRestore: (ctx, { row }) => restoreSending(ctx, { id: Number(row.id), status: String(row.status) }),
