@@ -36,9 +36,9 @@ export function readBody({ body, headers, fact }: Call): ParsedBody | undefined 
   if (!isKnown && fact.consumes.includes('*/*')) return undefined
   if (fact.consumes.length === 0) throw new Problem('unsupported_media_type', 'This operation takes no body.')
   if (!type || !fact.consumes.includes(type)) throw new Problem('unsupported_media_type', mediaTypes(fact))
-  const text = decode(body)
-  if (type === 'application/x-www-form-urlencoded') return { ...readNested(text), inexact: [] }
-  const read = parseJson(text, fact.public ? maxPublicValues : maxValues)
+  if (type === 'application/x-www-form-urlencoded')
+    return { ...readNested(body, String(headers['content-type'])), inexact: [] }
+  const read = parseJson(decode(body), fact.public ? maxPublicValues : maxValues)
   if (Array.isArray(read.value)) throw new Problem('malformed_json')
   return read
 }

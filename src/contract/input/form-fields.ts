@@ -3,6 +3,7 @@
 
 import { Problem } from '../output/problems.ts'
 import { flagIn } from './flags.ts'
+import { charsetIn, unescapedText } from './form-text.ts'
 import type { Finding } from './validation-errors.ts'
 import { manyFields, maxFormFields, refuseManyFields } from './value-count.ts'
 
@@ -14,14 +15,22 @@ type Node = Map<string, Node | string>
  * Throws 400 for a form that has too many fields or levels, or uses a field both as a value and as
  * a list.
  */
-export function readNested(text: string): { value: Record<string, unknown>; found: Finding[] } {
-  return nestFields(formPairs(text), false)
+export function readNested(body: Buffer, contentType: string): { value: Record<string, unknown>; found: Finding[] } {
+  return nestFields(formPairs(body, contentType), false)
 }
 
 /** Returns the names and values of a form. Throws 400 for too many fields. */
-export function formPairs(text: string): [name: string, value: string][] {
+export function formPairs(body: Buffer, contentType: string): [name: string, value: string][] {
+  const text = body.toString('latin1')
   refuseManyFields(text)
-  return [...new URLSearchParams(text)]
+  const charset = charsetIn(contentType)
+  return text
+    .split('&')
+    .filter((pair) => pair !== '')
+    .map((pair) => {
+      const [, name = '', value = ''] = /^([^=]*)=?([\s\S]*)$/.exec(pair) ?? []
+      return [unescapedText(name, charset), unescapedText(value, charset)]
+    })
 }
 
 /**

@@ -145,7 +145,7 @@ async function sentFields(exchange: Exchange): Promise<{ fields: JsonFields; fau
   }
   try {
     const mediaType = type.split(';')[0]?.trim().toLowerCase() ?? ''
-    return { fields: bodyFields(request.body as Buffer | undefined, mediaType) }
+    return { fields: bodyFields(request.body as Buffer | undefined, mediaType, type) }
   } catch (error) {
     if (error instanceof Problem) return { fields: {}, fault: error }
     throw error

@@ -27,14 +27,13 @@ export const queryFields = (query: string): JsonFields => nestFields([...new URL
  * Returns the fields of a body that is not a multipart form. Throws 400 for an unreadable body, 422
  * for a number that cannot be stored exactly, and 415 for another media type.
  */
-export function bodyFields(body: Buffer | undefined, mediaType: string): JsonFields {
+export function bodyFields(body: Buffer | undefined, mediaType: string, contentType: string): JsonFields {
   if (body === undefined || body.length === 0) return {}
   const isJson = mediaType === 'application/json' || mediaType.endsWith('+json')
   if (!isJson && mediaType !== 'application/x-www-form-urlencoded')
     throw new Problem('unsupported_media_type', 'Send the body as JSON or as a form.')
-  const text = textOf(body)
-  if (!isJson) return nestFields(formPairs(text), true).value
-  const { value, inexact } = parseJson(text, maxValues)
+  if (!isJson) return nestFields(formPairs(body, contentType), true).value
+  const { value, inexact } = parseJson(textOf(body), maxValues)
   if (!isFields(value)) throw new Problem('malformed_json')
   if (inexact.length === 0) return value
   const errors = inexact.map((path) => [path.join('.'), ['Must be a number with at most 15 significant digits.']])

@@ -2,9 +2,11 @@
 // error. multipart.ts interprets the parts.
 import type { Readable } from 'node:stream'
 import { Busboy, type BusboyInstance } from '@fastify/busboy'
+import { formText } from '../../contract/input/form-text.ts'
 import { Problem } from '../errors.ts'
 import { budgetExceeded, type Reservation } from './body-memory-budget.ts'
 import { tooLarge } from './file-store.ts'
+import { utf8PartHeaders } from './part-headers.ts'
 
 export const maxParts = 200
 const maxNameLength = 100
@@ -78,12 +80,14 @@ export async function eachPart(request: Readable, contentType: string, parts: Pa
     if (!request.readableEnded) refuse(malformed('it ended early'))
   }
   request.on('data', onData).on('error', onClose).on('close', onClose)
-  request.pipe(form)
+  const headers = utf8PartHeaders(contentType)
+  request.pipe(headers).pipe(form)
   try {
     await isDone
     await Promise.all(taking)
   } catch (error) {
-    request.unpipe(form)
+    request.unpipe(headers)
+    headers.unpipe(form).destroy()
     form.on('error', () => undefined).destroy()
     for (const stream of reading) stream.destroy(new Error('The form was refused.'))
     await Promise.allSettled(taking)
@@ -97,7 +101,7 @@ export async function eachPart(request: Readable, contentType: string, parts: Pa
 
 /**
  * Returns a parser that passes on every part as a stream, including texts. The caller checks the
- * limits of texts and decodes them as UTF-8, even if the part names another charset.
+ * limits of texts and decodes them.
  */
 function parser(contentType: string): BusboyInstance {
   try {
@@ -126,12 +130,7 @@ export async function bytesOf(
 type Encoding = 'utf-8' | 'latin1'
 
 function decoded(bytes: Buffer, encoding: Encoding): string {
-  if (encoding === 'latin1') return bytes.toString(encoding)
-  try {
-    return new TextDecoder(encoding, { fatal: true }).decode(bytes)
-  } catch (cause) {
-    throw malformed('a text is not valid UTF-8', cause)
-  }
+  return encoding === 'latin1' ? bytes.toString(encoding) : formText(bytes)
 }
 
 const tooMany = (): Problem => new Problem('payload_too_large', 'The form has too many parts.')

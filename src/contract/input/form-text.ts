@@ -1,0 +1,31 @@
+// The charset of HTML forms. Browsers send forms in the charset of the page, and programs on Windows
+// often in windows-1252. A form rarely names its charset.
+import { isUtf8 } from 'node:buffer'
+import iconv from 'iconv-lite'
+
+/**
+ * Decodes a text of a form: UTF-8, or else the named charset, or else windows-1252. ISO-8859-1 and
+ * US-ASCII are windows-1252, as in browsers.
+ */
+export function formText(bytes: Buffer, charset = ''): string {
+  if (isUtf8(bytes)) return bytes.toString('utf8')
+  const name = charset.toLowerCase()
+  const isOther = !/^(utf-?8|us-ascii|ascii|iso-?8859-1|latin1)?$/.test(name) && iconv.encodingExists(name)
+  return iconv.decode(bytes, isOther ? name : 'windows-1252')
+}
+
+/** Returns the charset that a Content-Type names; undefined when it names none. */
+export const charsetIn = (contentType: string): string | undefined =>
+  /;\s{0,9}charset\s{0,9}=\s{0,9}"?([\w.:-]{1,40})/i.exec(contentType)?.[1]
+
+/** Decodes the escapes of a name or value in application/x-www-form-urlencoded. */
+export const unescapedText = (escaped: string, charset?: string): string =>
+  formText(
+    Buffer.from(
+      escaped
+        .replaceAll('+', ' ')
+        .replaceAll(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16))),
+      'latin1',
+    ),
+    charset,
+  )
