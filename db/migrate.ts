@@ -88,6 +88,7 @@ export const migrations: readonly Migration[] = [
   step('0066_form_submissions', () => import('./migrations/0066_form_submissions.ts')),
   step('0067_invitation_answers', () => import('./migrations/0067_invitation_answers.ts')),
   step('0068_send_times', () => import('./migrations/0068_send_times.ts')),
+  step('0069_import_names', () => import('./migrations/0069_import_names.ts')),
 ]
 
 /**

@@ -318,6 +318,7 @@ export interface ImportsTable {
   unknown_references: Generated<string>
   changes: Generated<string>
   warnings: Generated<string>
+  missing_names: Generated<string>
 }
 
 export interface InstallationTable {

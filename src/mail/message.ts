@@ -81,7 +81,7 @@ export async function compose(message: OutboundMessage): Promise<Composed> {
     ...(message.replyTo !== undefined && { replyTo: { name: '', address: onTheWire(message.replyTo) } }),
     // Addresses are passed as objects, because nodemailer would parse a string as a list of
     // addresses.
-    // Mail servers expect a recipient in the headers, also when all of them are hidden (RFC 5322, A.1.3).
+    // Mail servers expect a recipient in the headers, also when all are hidden (RFC 5322, A.1.3).
     ...(message.to.length + message.cc.length === 0
       ? { to: 'undisclosed-recipients:;' }
       : { to: message.to.map(mailbox) }),

@@ -313,7 +313,7 @@ describe('getImportAnalysis', () => {
     const { settings } = await analyze('leads', read('sales_pipeline.csv'))
     expect(settings).toMatchObject({
       date_format: 'mdy',
-      mapping: { close_value: 'lead_value', close_date: 'expected_close_date' },
+      mapping: { close_value: 'lead_value', close_date: { fields: ['closed_at', 'expected_close_date'] } },
     })
   })
 })

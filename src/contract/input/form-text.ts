@@ -1,5 +1,5 @@
-// The charset of HTML forms. Browsers send forms in the charset of the page, and programs on Windows
-// often in windows-1252. A form rarely names its charset.
+// The charset of HTML forms. Browsers send forms in the charset of the page, and programs on
+// Windows often in windows-1252. A form rarely names its charset.
 import { isUtf8 } from 'node:buffer'
 import iconv from 'iconv-lite'
 

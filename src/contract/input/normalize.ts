@@ -5,7 +5,7 @@
 import type { Ignorable, OperationFact } from '../operations.gen.ts'
 import { canonicalAddress } from './email-addresses.ts'
 import { canonicalDate, canonicalTime, decimalText } from './formats.ts'
-import { composed, inOneLine, withNewlines } from './text-rules.ts'
+import { asciiDigits, composed, inOneLine, withNewlines } from './text-rules.ts'
 import { isExactNumber } from './unsafe-numbers.ts'
 import { type Finding, maxFields } from './validation-errors.ts'
 
@@ -202,6 +202,7 @@ function normalizeScalar(value: unknown, shape: Shape, { zone, exact = false }: 
     if (kind === 'date') return canonicalDate(text, zone) ?? text
     if (kind === 'email') return canonicalAddress(text)
     if (kind === 'country') return text.toUpperCase()
+    if (kind === 'phone') return asciiDigits(text)
     if (shape['x-line']) return inOneLine(text)
     return text
   }

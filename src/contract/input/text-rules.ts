@@ -35,6 +35,21 @@ export const inOneLine = (text: string): string =>
     .replaceAll(/[\t\n\u2028\u2029]+/g, ' ')
     .trim()
 
+/**
+ * Returns a text with the digits 0 to 9 instead of those of other scripts, and full-width signs in
+ * their usual form, as keyboards of Arabic, Persian, Indic and Japanese write them.
+ */
+export const asciiDigits = (text: string): string =>
+  text
+    .replaceAll(/[\uff01-\uff5e]/g, (sign) => sign.normalize('NFKC'))
+    .replaceAll(/(?![0-9])\p{Nd}/gu, (digit) => {
+      // The zero of a script has a code that ends with 0 or 6 in hexadecimal notation.
+      const code = digit.codePointAt(0) ?? 0
+      const first = code - (code % 16)
+      const value = /\p{Nd}/u.test(String.fromCodePoint(first)) ? code - first : code - first - 6
+      return value >= 0 && value <= 9 ? String(value) : digit
+    })
+
 /** Returns the error sentence for a text, or undefined when the text is valid. */
 export function textFault(text: string): string | undefined {
   if (controlCharacters.test(text)) return 'Must not contain control characters.'

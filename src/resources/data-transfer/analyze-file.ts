@@ -5,8 +5,9 @@
 import { LRUCache } from 'lru-cache'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
-import type { Source } from '../../kernel/files/download.ts'
+import { readAll, type Source } from '../../kernel/files/download.ts'
 import { bookkeeping } from '../../kernel/resource/csv-cells.ts'
+import { unfoldedBytes } from './cards.ts'
 import { readFormattedDate } from './cell-formats.ts'
 import type { CellReader } from './cell-readers.ts'
 import { readDate, readDecimal, readMoment } from './cell-readers.ts'
@@ -141,6 +142,8 @@ export async function analyzeFile(ctx: Context, row: ImportRow): Promise<Analysi
       header_row: headerRow,
       sheet: row.sheet,
       unknown_references: treatmentOf(mapped, fields),
+      // A list of subscribers has only addresses.
+      missing_names: plan.type === 'persons' && !mapped.has('name') ? 'fill' : 'refuse',
     },
     columns: columns.map(({ header, values }, index) => ({
       header,
@@ -182,7 +185,7 @@ function treatmentOf(
   mapped: ReadonlySet<string>,
   fields: ReadonlyMap<string, ImportColumn>,
 ): Schema<'ImportUnknownReferences'> {
-  if (mapped.has('person')) return 'create'
+  if (mapped.has('person') || (fields.has('person') && mapped.has('organization_name'))) return 'create'
   return [...mapped].some((field) => fields.get(field)?.isReference) ? 'omit' : 'refuse'
 }
 
@@ -204,10 +207,12 @@ function leftOutWarnings(
   return isCut && found.length > 0 ? [...found, `These numbers are of the first ${body.length} rows.`] : found
 }
 
+const bytesOf = (source: Source): AsyncIterable<Buffer> => readAll(source) as AsyncIterable<Buffer>
+
 async function sampleOfFile(source: Source, given: Given): Promise<FileSample> {
   const detected = isWorkbook(given.contentType)
     ? { encoding: given.encoding, isUncertain: false }
-    : await detectEncoding(source)
+    : await detectEncoding(given.contentType === cardType ? unfoldedBytes(bytesOf(source)) : bytesOf(source))
   const { encoding, isUncertain } = detected
   const warnings =
     isUncertain && encoding !== 'mixed'

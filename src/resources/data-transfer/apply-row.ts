@@ -22,6 +22,8 @@ export interface ImportPlan {
   constants: Constants | null
   /** The treatment of a name that no record has. */
   unknown: Schema<'ImportUnknownReferences'>
+  /** Whether a new person without a name gets one from another column. */
+  fillsNames: boolean
   /** Whether a row with invalid optional cells is imported without these cells. */
   omitsCells: boolean
   /**

@@ -7,7 +7,7 @@ import { UnreadableFile } from './unreadable-file.ts'
 /** The columns in order. The first ones have the names of fields. */
 const columns = [
   ...['name', 'emails', 'contact_numbers', 'organization_name', 'job_title', 'tags'],
-  ...['department', 'nickname', 'address', 'birthday', 'url', 'note', 'other'],
+  ...['department', 'nickname', 'address', 'birthday', 'url', 'note', 'other_properties'],
 ] as const
 type Column = (typeof columns)[number]
 type Card = Partial<Record<Column, string>>
@@ -36,7 +36,7 @@ export async function* cardRows(texts: AsyncGenerator<string>): AsyncGenerator<S
     const { name, value } = property
     if (name === 'BEGIN' && /^vcard$/i.test(value.trim()) && ++depth === 1) own = []
     else if (name === 'END' && /^vcard$/i.test(value.trim()) && depth > 0) {
-      if (--depth === 0 && own) cards.push(cardOf(own))
+      if (--depth === 0 && own && !isGroup(own)) cards.push(cardOf(own))
       if (cards.length > maxCards) throw new UnreadableFile(`A file may have at most ${maxCards} cards.`)
     } else own?.push(property)
   }
@@ -45,6 +45,48 @@ export async function* cardRows(texts: AsyncGenerator<string>): AsyncGenerator<S
   yield [{ row: 1, cells: used }]
   for (const [index, card] of cards.entries())
     yield [{ row: index + 2, cells: used.map((column) => card[column] ?? '') }]
+}
+
+/** Returns whether the card is a list of other cards. */
+const isGroup = (properties: readonly Property[]): boolean =>
+  properties.some(({ name, value }) => /^(X-ADDRESSBOOKSERVER-)?KIND$/.test(name) && /^group$/i.test(value.trim()))
+
+/**
+ * Joins the continued lines of a file before it is decoded. Some programs fold a line after 75
+ * bytes, which may be inside a character.
+ */
+export async function* unfoldedBytes(bytes: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  let rest: Buffer = Buffer.alloc(0)
+  for await (const chunk of bytes) {
+    const all = rest.length === 0 ? chunk : Buffer.concat([rest, chunk])
+    // The last line may go on in the next chunk.
+    const last = all.lastIndexOf(lineFeed, all.length - 3)
+    const end = last < 0 ? (all.length > maxCardLength ? all.length : 0) : all.lastIndexOf(lineFeed, last - 1) + 1
+    const { joined, next } = withoutFolds(all, end)
+    yield joined
+    rest = Buffer.from(all.subarray(next))
+  }
+  yield withoutFolds(rest, rest.length).joined
+}
+
+const lineFeed = 10
+
+/**
+ * Removes the folds between two bytes of one character before `end`. Returns the bytes before
+ * `end`, and where the others begin. The decoded text shows all other folds.
+ */
+function withoutFolds(all: Buffer, end: number): { joined: Buffer; next: number } {
+  const kept: Buffer[] = []
+  let from = 0
+  for (let at = all.indexOf(lineFeed); at >= 0 && at < end; at = all.indexOf(lineFeed, at + 1)) {
+    const lineEnd = all[at - 1] === 13 ? at - 1 : at
+    const isFold = all[at + 1] === 0x20 || all[at + 1] === 0x09
+    if (!isFold || (all[lineEnd - 1] ?? 0) < 0x80 || (all[at + 2] ?? 0) < 0x80) continue
+    kept.push(all.subarray(from, lineEnd))
+    from = at + 2
+  }
+  kept.push(all.subarray(from, Math.max(from, end)))
+  return { joined: Buffer.concat(kept), next: Math.max(from, end) }
 }
 
 /** Joins the continued lines of a file. */
@@ -139,7 +181,11 @@ function cardOf(properties: readonly Property[]): Card {
   const first = (name: string): string => texts(name)[0] ?? ''
   const points = (name: string): string => {
     const found = all(name).flatMap((property) => {
-      const value = unescaped(property.value).replace(/^(tel|mailto):/i, '')
+      const value = unescaped(property.value)
+        .replace(/^(tel|mailto):/i, '')
+        // The parameters of a `tel:` URI (RFC 3966).
+        .replace(/;ext=(\d{1,10}).*$/i, ' ext. $1')
+        .replace(/;(phone-context|isub|postd)=.*$/i, '')
       return value === ''
         ? []
         : [{ value, label: labelOf(property, properties), isFirst: property.types.includes('pref') }]
@@ -176,16 +222,25 @@ function cardOf(properties: readonly Property[]): Card {
     birthday: first('BDAY'),
     url: texts('URL').join(' | '),
     note: texts('NOTE').join('\n'),
-    other: properties
+    other_properties: properties
       .filter(({ name, value }) => kept.has(name) && value.trim() !== '')
-      .map(({ name, value }) => `${name}: ${unescaped(value).slice(0, maxOther)}`)
+      .map(({ name, value }) => (name === 'PHOTO' ? 'PHOTO' : `${name}: ${unescaped(value).slice(0, maxOther)}`))
       .join(' | '),
   }
   return Object.fromEntries(Object.entries(card).filter(([, value]) => value !== ''))
 }
 
 /** Other properties that people fill in, which have no field. */
-const kept: ReadonlySet<string> = new Set(['ANNIVERSARY', 'IMPP', 'X-SOCIALPROFILE', 'RELATED', 'GENDER', 'LANG', 'TZ'])
+const kept: ReadonlySet<string> = new Set([
+  'ANNIVERSARY',
+  'IMPP',
+  'X-SOCIALPROFILE',
+  'RELATED',
+  'GENDER',
+  'LANG',
+  'TZ',
+  'PHOTO',
+])
 const maxOther = 200
 
 /** Returns the label of an address or number: that of Apple programs, or that of its type. */

@@ -21,6 +21,7 @@ import {
   readCountryCode,
   readDate,
   readDecimal,
+  readLines,
   readMoment,
   readNames,
   readNumbers,
@@ -46,8 +47,8 @@ export interface ImportColumn {
   /** The display name of a custom attribute; `name` contains its code. */
   label?: string
   /**
-   * The path in the body. `tags`, `person_email` and the `id` of a lead are not sent in the body
-   * but handled separately.
+   * The path in the body. `tags`, `person_email`, `person_phone` and the `id` of a lead are not sent
+   * in the body but handled separately.
    */
   path: readonly string[]
   read: CellReader
@@ -109,7 +110,7 @@ const builtIn: Record<ImportType, readonly ImportColumn[]> = {
   products: [
     column('sku'),
     column('name'),
-    column('description'),
+    column('description', readLines),
     column('quantity', readDecimal),
     column('price', readDecimal),
     list('tags', readNames),
@@ -124,6 +125,7 @@ const builtIn: Record<ImportType, readonly ImportColumn[]> = {
     column('user_id', readWholeNumber),
     column('person_id', readWholeNumber),
     column('person_email'),
+    list('person_phone', readNumbers),
     ...['lead_source_id', 'lead_type_id', 'lead_pipeline_id', 'lead_pipeline_stage_id'].map((name) =>
       column(name, readWholeNumber),
     ),

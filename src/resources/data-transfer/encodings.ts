@@ -1,6 +1,5 @@
 // Decodes, encodes and detects the text encodings of files.
 import type { Schema } from '../../contract/types.ts'
-import { readAll, type Source } from '../../kernel/files/download.ts'
 import { yieldIfDue } from '../../kernel/runtime/cooperative.ts'
 import { UnreadableFile } from './unreadable-file.ts'
 
@@ -121,13 +120,15 @@ const maxSampleBytes = 64 * 1024
  * Returns the encoding of a text file. UTF-8 is detected reliably, because text in other encodings
  * is almost never valid UTF-8. Any other encoding without a byte order mark is a guess.
  */
-export async function detectEncoding(source: Source): Promise<{ encoding: Encoding; isUncertain: boolean }> {
+export async function detectEncoding(
+  bytes: AsyncIterable<Buffer>,
+): Promise<{ encoding: Encoding; isUncertain: boolean }> {
   const utf8 = new TextDecoder('utf-8', { fatal: true })
   let isUtf8 = true
   let begin: Buffer | undefined
   const sample: Buffer[] = []
   let sampled = 0
-  for await (const chunk of readAll(source) as AsyncIterable<Buffer>) {
+  for await (const chunk of bytes) {
     begin ??= chunk.subarray(0, maxSampleBytes)
     isUtf8 &&= isDecodable(utf8, chunk)
     if (sampled < maxSampleBytes) {

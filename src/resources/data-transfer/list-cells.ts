@@ -10,16 +10,17 @@ const filled = (parts: readonly string[]): string[] => parts.map((each) => each.
 const splitAt = (text: string, separators: string): string[] =>
   [...separators].reduce((parts, separator) => parts.flatMap((part) => part.split(separator)), [text])
 
-/** Splits at the pattern outside quotation marks, angle brackets and round brackets. */
-function splitOutside(text: string, separators: string): string[] {
+const quotes: Readonly<Record<string, string>> = { '"': '"' }
+const brackets: Readonly<Record<string, string>> = { ...quotes, '<': '>', '(': ')' }
+
+/** Splits at the characters outside quotation marks and brackets. */
+function splitOutside(text: string, separators: string, closingOf = brackets): string[] {
   const parts: string[] = []
   let part = ''
   let closing = ''
   for (const char of text) {
     if (closing !== '') closing = char === closing ? '' : closing
-    else if (char === '"') closing = '"'
-    else if (char === '<') closing = '>'
-    else if (char === '(') closing = ')'
+    else closing = closingOf[char] ?? ''
     if (closing === '' && separators.includes(char)) {
       parts.push(part)
       part = ''
@@ -29,8 +30,11 @@ function splitOutside(text: string, separators: string): string[] {
   return closing === '' ? [...parts, part] : splitAt(text, separators)
 }
 
+/** Splits names. Mailchimp quotes names, because they may have commas. */
 export const splitNames = (cell: string): string[] => {
   if (own.test(cell)) return filled(cell.split(own))
+  if (/^\s*"[^"]*"\s*([,;\r\n]|$)/.test(cell))
+    return filled(splitOutside(cell, ',;\r\n', quotes).map((part) => part.trim().replace(/^"(.*)"$/s, '$1')))
   return filled(cell.split(/[,;\r\n]|\s\/\s/))
 }
 

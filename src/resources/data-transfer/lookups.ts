@@ -8,7 +8,7 @@ import { foldedPartOf, hasFoldedKey, searchFold, textKey } from '../../kernel/va
 import type { ImportPlan } from './apply-row.ts'
 import { nameIn } from './list-cells.ts'
 import { personsByAddress } from './match-records.ts'
-import { addressesOf, type Directory, loadDirectory } from './references.ts'
+import { addressesOf, type Directory, firstOf, loadDirectory, personNameOf } from './references.ts'
 import type { RowDraft } from './row-drafts.ts'
 import type { ImportLine } from './run.ts'
 
@@ -27,12 +27,21 @@ export interface Lookups {
   valid: Set<string>
 }
 
-export async function loadLookups(ctx: Context, { type }: ImportPlan, lines: readonly ImportLine[]): Promise<Lookups> {
+export async function loadLookups(
+  ctx: Context,
+  { type, unknown }: ImportPlan,
+  lines: readonly ImportLine[],
+): Promise<Lookups> {
   const isLeads = type === 'leads'
   const drafts = lines.map(({ draft }) => draft)
   const addresses = isLeads ? drafts.flatMap((draft) => addressesOf(draft).map(addressKey)) : []
   const found = isLeads ? await personsByAddress(ctx, [...new Set(addresses)]) : new Map<string, number[]>()
-  const named = isLeads ? await personsByName(ctx, drafts) : []
+  const named = isLeads
+    ? await personsByName(
+        ctx,
+        drafts.map((draft) => personNameOf(draft, unknown)),
+      )
+    : []
   const resource = ctx.services.resources.get('persons')
   const all = [...[...found.values()].flat(), ...named.map(({ id }) => id)]
   const seen = (await resource?.visibleIds(ctx, all)) ?? new Set<number>()
@@ -58,10 +67,11 @@ export async function loadLookups(ctx: Context, { type }: ImportPlan, lines: rea
 }
 
 /** Returns the persons whose name a row has without an e-mail address. */
-async function personsByName(ctx: Context, drafts: readonly RowDraft[]): Promise<{ id: number; name_key: string }[]> {
-  const names = drafts.flatMap((draft) =>
-    draft.names.person === undefined ? [] : searchFold(nameIn(draft.names.person)),
-  )
+async function personsByName(
+  ctx: Context,
+  given: readonly (string | undefined)[],
+): Promise<{ id: number; name_key: string }[]> {
+  const names = given.flatMap((name) => (name === undefined ? [] : searchFold(nameIn(firstOf(name)))))
   const found: { id: number; name_key: string }[] = []
   const asked = [...new Set(names)]
   for (let from = 0; from < asked.length; from += personsPerQuery) {

@@ -12,6 +12,10 @@ const numbers: Readonly<Record<string, DealOutcome>> = { 1: 'open', 2: 'won', 3:
 /** The mark of a closed deal in layouts. Without a word for won, such a deal is lost. */
 export const closedMark = '(closed)'
 
+/** Returns whether the status says that the deal is deleted. */
+export const isDeletedStatus = (text: string): boolean =>
+  /^(deleted|geloscht|gelöscht|supprimee?|eliminad[oa]|eliminat[oa]|removed|trashed)$/.test(fold(text.trim()))
+
 /** Returns the outcome that a status or the name of a stage says, else undefined. */
 export function outcomeIn(text: string): DealOutcome | undefined {
   const plain = fold(text.trim()).normalize('NFKD').replaceAll(/\p{M}/gu, '').replaceAll('_', ' ')

@@ -3,7 +3,7 @@
 
 import { phoneKey } from '../../../db/schema/phone-numbers.ts'
 import { fold } from '../../kernel/values/format.ts'
-import { readAddresses, readNumbers, readText } from './cell-readers.ts'
+import { readAddresses, readLines, readNumbers, readText } from './cell-readers.ts'
 import type { FileColumn } from './columns.ts'
 
 interface Change {
@@ -29,7 +29,11 @@ export function putValue(body: Record<string, unknown>, column: FileColumn, valu
     return
   }
   if (Array.isArray(present) && Array.isArray(value)) put(body, column.path, collected(present, value, column))
-  else if (typeof present === 'string' && typeof value === 'string' && column.read === readText)
+  else if (
+    typeof present === 'string' &&
+    typeof value === 'string' &&
+    (column.read === readText || column.read === readLines)
+  )
     put(body, column.path, joined(present, value, column))
   else if (value !== present && String(value) !== String(present))
     changes.push({ column: column.header, from: String(value).slice(0, maxTold), to: null })

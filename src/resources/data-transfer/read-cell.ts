@@ -50,14 +50,18 @@ export function readCell(column: FileColumn, cells: readonly string[], formats: 
   return change ? { value, change } : { value }
 }
 
+/** The key of a rule for all values that have no key. */
+const anyOther = '*'
+
 /** Returns the value that the column's rule reads instead, else undefined. */
 function replaced(
   text: string,
   { read }: FileColumn,
   values: ReadonlyMap<string, string | null>,
 ): { from: string; to: string | null } | undefined {
-  const whole = values.get(fold(text.trim()))
-  if (whole !== undefined) return { from: text.trim(), to: whole }
+  const key = fold(text.trim())
+  const known = values.has(key) ? key : values.has(anyOther) && key !== '' ? anyOther : undefined
+  if (known !== undefined) return { from: text.trim(), to: values.get(known) ?? null }
   if (read !== readNames) return undefined
   const names = splitNames(text)
   if (!names.some((name) => values.has(fold(name)))) return undefined

@@ -8,7 +8,7 @@ import { CsvError, type Parser, parse } from 'csv-parse'
 import type { Source } from '../../kernel/files/download.ts'
 import { workbookType } from '../../kernel/files/workbook.ts'
 import { yieldIfDue } from '../../kernel/runtime/cooperative.ts'
-import { cardRows } from './cards.ts'
+import { cardRows, unfoldedBytes } from './cards.ts'
 import { decodedText } from './encodings.ts'
 import { sheetRows } from './sheet.ts'
 import { UnreadableFile } from './unreadable-file.ts'
@@ -75,7 +75,8 @@ type FileAbout = FileReading & { findings: Findings }
 async function* tableRows(source: Source, about: FileAbout): AsyncGenerator<SheetRow[]> {
   const bytes = source.read(0, source.size - 1)
   const from = about.headerRow ?? 1
-  if (about.contentType === cardType) return yield* cardRows(decodedText(bytes, about.encoding, about.findings))
+  if (about.contentType === cardType)
+    return yield* cardRows(decodedText(unfoldedBytes(bytes), about.encoding, about.findings))
   const rows = isWorkbook(about.contentType)
     ? numbered(sheetRows(await buffer(bytes), about))
     : separatedRows(bytes, about)

@@ -11,7 +11,7 @@ import { defaultPipelineId } from '../pipelines/resource.ts'
 import type { ImportPlan } from './apply-row.ts'
 import { addressIn, nameIn, splitAddresses } from './list-cells.ts'
 import type { Lookups } from './lookups.ts'
-import { outcomeIn } from './outcomes.ts'
+import { isDeletedStatus, outcomeIn } from './outcomes.ts'
 import { type RowDraft, type RowError, rowRefused, toRowErrors } from './row-drafts.ts'
 
 /** The error code of a name that no record has, and of a value that the named record excludes. */
@@ -43,6 +43,7 @@ export interface NewPerson {
   name: string
   emails: { value: string }[]
   organization_name?: string
+  contact_numbers?: { value: string }[]
 }
 
 export interface RelatedIds {
@@ -107,7 +108,7 @@ export function addressesOf({ personEmail, names }: RowDraft): string[] {
 }
 
 /** Returns the first of several persons in a cell such as `Ann (a@x); Bob (b@x)`. */
-const firstOf = (text: string): string => text.split(/[;|]/)[0]?.trim() ?? ''
+export const firstOf = (text: string): string => text.split(/[;|]/)[0]?.trim() ?? ''
 
 /** Returns the ids of the records that the row names. Throws `RowRefused` for the first error. */
 export function findReferences(plan: ImportPlan, draft: RowDraft, known: Lookups): RelatedIds {
@@ -209,6 +210,8 @@ function stageOf(draft: RowDraft, found: RelatedIds, directory: Directory): Rela
   // The stage may be that of another pipeline if the row names none.
   const named = name === undefined ? undefined : (exact(own) ?? (pipeline === undefined ? exact(stages) : undefined))
   const byStatus = status === undefined ? undefined : outcomeIn(status)
+  if (status !== undefined && isDeletedStatus(status))
+    throw rowRefused(draft, null, `The deal has the status ${status.trim()}, and is left out.`)
   const around = named ? stages.filter((each) => each.lead_pipeline_id === named.lead_pipeline_id) : own
   const outcome =
     byStatus === 'open' ? undefined : (byStatus ?? (named || name === undefined ? undefined : outcomeIn(name)))
@@ -274,11 +277,21 @@ export function withoutOpenClosing(body: object, draft: RowDraft, { directory }:
   return open
 }
 
+/**
+ * Returns the name of a lead's person. Deals of other programs may have an organization and no
+ * person. The organization then stands for the person that a new lead needs to have it.
+ */
+export function personNameOf({ names, body, personEmail }: RowDraft, treatment: ImportPlan['unknown']) {
+  const isAlone = names.person === undefined && personEmail === undefined && body.person_id === undefined
+  return isAlone && treatment === 'create' ? names.organization_name : names.person
+}
+
 /** Returns the person of a lead: by e-mail address, then by a name that only one person has. */
 function personOf({ unknown: treatment }: ImportPlan, draft: RowDraft, known: Lookups): RelatedIds {
-  const { names, body, personEmail } = draft
+  const { names, body, personEmail, personNumbers = [] } = draft
+  const called = personNameOf(draft, treatment)
   if (personEmail === null) return { person_id: null }
-  if (personEmail === undefined && names.person === undefined) {
+  if (personEmail === undefined && called === undefined) {
     if (names.organization_name !== undefined && body.person_id === undefined)
       throw rowRefused(
         draft,
@@ -286,16 +299,19 @@ function personOf({ unknown: treatment }: ImportPlan, draft: RowDraft, known: Lo
         'A lead has the organization of its person, and has no person.',
         unknownCode,
       )
+    if (personNumbers.length > 0 && body.person_id === undefined)
+      throw rowRefused(draft, 'person_phone', 'A number belongs to the person of a lead, and it has none.', unknownCode)
     return {}
   }
   if (personEmail === undefined && body.person_id !== undefined) return {}
   const field = personEmail === undefined ? 'person' : 'person_email'
   const addresses = addressesOf(draft)
-  const name = nameIn(firstOf(names.person ?? ''))
+  const name = nameIn(firstOf(called ?? ''))
   const ids = addresses.flatMap((address) => known.persons.get(addressKey(address)) ?? [])
   const named = addresses.length === 0 ? (known.personNames.get(searchFold(name)) ?? []) : []
   const id = ids[0] ?? (named.length === 1 ? named[0] : undefined)
   if (id !== undefined) {
+    noteOthers(draft, 'person', called ?? '')
     const { person_id: other } = body
     if (other !== undefined && other !== id) throw rowRefused(draft, field, 'person_id names another person.')
     noteOrganization(draft, known.organizationNames.get(id) ?? null)
@@ -303,7 +319,7 @@ function personOf({ unknown: treatment }: ImportPlan, draft: RowDraft, known: Lo
   }
   if (named.length > 1)
     throw rowRefused(draft, field, `Several persons have the name ${name}; add an e-mail address.`, unknownCode)
-  if (treatment !== 'create' || names.person === undefined)
+  if (treatment !== 'create' || called === undefined)
     return personEmail === undefined
       ? unknown(draft, field, 'person', name, [...known.personNames.keys()])
       : refuseAddress(draft)
@@ -311,9 +327,21 @@ function personOf({ unknown: treatment }: ImportPlan, draft: RowDraft, known: Lo
   const person = {
     name: name || (addresses[0] ?? ''),
     emails: addresses.map((value) => ({ value })),
-    ...(organization !== undefined && { organization_name: organization }),
+    ...(organization !== undefined && { organization_name: firstOf(organization) }),
+    ...(personNumbers.length > 0 && { contact_numbers: [...personNumbers] }),
   }
+  if (names.person === undefined) draft.named.set('person', { column: 'person', from: null, to: person.name })
+  else noteOthers(draft, 'person', names.person)
+  if (organization !== undefined) noteOthers(draft, 'organization_name', organization)
   return { person }
+}
+
+/** Notes that a cell such as `Ann; Bob` names several records, of which the first one counts. */
+function noteOthers(draft: RowDraft, field: string, text: string): void {
+  const first = firstOf(text)
+  if (first === text.trim()) return
+  const column = draft.columns.find(({ name }) => name === field)?.header ?? field
+  draft.named.set(field, { column, from: text.trim(), to: first })
 }
 
 /** Notes that a lead has the organization of its person, and not the one that the row names. */

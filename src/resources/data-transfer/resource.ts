@@ -38,6 +38,7 @@ type Row = {
   header_row: number | null
   sheet: string | null
   unknown_references: string
+  missing_names: string
   replace_lists: number
   omit_invalid_cells: number
   process_in_queue: number
@@ -109,6 +110,7 @@ const optionColumns = (body: Body) => ({
   header_row: body.header_row,
   sheet: body.sheet,
   unknown_references: body.unknown_references,
+  missing_names: body.missing_names,
   replace_lists: flagOf(body.replace_lists),
   omit_invalid_cells: flagOf(body.omit_invalid_cells),
   process_in_queue: flagOf(body.process_in_queue),
@@ -231,6 +233,7 @@ const resource = defineResource({
     header_row: row.header_row,
     sheet: row.sheet,
     unknown_references: row.unknown_references as Import['unknown_references'],
+    missing_names: row.missing_names as Import['missing_names'],
     replace_lists: row.replace_lists === 1,
     omit_invalid_cells: row.omit_invalid_cells === 1,
     process_in_queue: row.process_in_queue === 1,

@@ -49,10 +49,13 @@ export interface RowDraft {
   changes: readonly CellChange[]
   /** The changes by references.ts, by field. A row that is read again keeps them. */
   named: Map<string, CellChange>
+  fillsNames: boolean
   /** Tag names; undefined when the row has none. */
   tags: readonly string[] | undefined
   /** The e-mail address of a lead's person. */
   personEmail: string | null | undefined
+  /** The telephone numbers of a lead's person. */
+  personNumbers: readonly { value: string }[] | undefined
   /** The cell value of a lead's id. */
   id: unknown
   errors: readonly RowError[]
@@ -75,6 +78,8 @@ export interface CellReading {
   /** The number of cells of the header. */
   width: number
   formats: CellFormats
+  /** Whether a new person without a name gets one from another column. */
+  fillsNames: boolean
 }
 
 /**
@@ -83,7 +88,7 @@ export interface CellReading {
  */
 export function parseRow(
   { row, cells }: SheetRow,
-  { columns, width, formats }: CellReading,
+  { columns, width, formats, fillsNames }: CellReading,
   omitted: ReadonlySet<string> = new Set(),
   named: RowDraft['named'] = new Map(),
 ): RowDraft {
@@ -94,6 +99,7 @@ export function parseRow(
   const fail = (column: string | null, message: string): void => {
     errors.push({ row, column, code: 'validation_failed', message })
   }
+  if (isSum(cells)) fail(null, 'The row looks like the sum of the others, and is left out.')
   if (cells.length !== width) fail(null, `The row has ${cells.length} cells, the header ${width}.`)
   for (const column of columns) {
     if (omitted.has(column.header)) continue
@@ -108,7 +114,13 @@ export function parseRow(
       fail(column.header, error.message)
     }
   }
-  const { tags, person_email: personEmail, id, names = {}, ...rest } = body
+  const { tags, person_email: personEmail, person_phone: personNumbers, id, names = {}, ...rest } = body
+  const companies = typeof rest.organization_name === 'string' ? rest.organization_name.split(';') : []
+  if (companies.length > 1 && companies[0]?.trim()) {
+    const column = columns.find(({ name }) => name === 'organization_name')?.header ?? 'organization_name'
+    changes.push({ column, from: companies.join(';').trim(), to: companies[0].trim() })
+    rest.organization_name = companies[0].trim()
+  }
   return {
     row,
     cells,
@@ -116,13 +128,26 @@ export function parseRow(
     body: rest,
     tags: tags as string[] | undefined,
     personEmail: personEmail as string | null | undefined,
+    personNumbers: personNumbers as readonly { value: string }[] | undefined,
     id,
     names: names as Record<string, string>,
     omissions,
     changes,
     named,
+    fillsNames,
     errors,
   }
+}
+
+const sumWords =
+  /^(grand total|total|totals|sub ?total|sum|summe|gesamt|gesamtsumme|zwischensumme|totale?|somme|suma|итого|合計|合计|합계)\s?:?$/i
+
+/** Returns whether a row has a word for a sum, and otherwise only one or two numbers. */
+function isSum(cells: readonly string[]): boolean {
+  const filled = cells.map((cell) => cell.trim()).filter((cell) => cell !== '')
+  const others = filled.filter((cell) => !sumWords.test(cell))
+  const areNumbers = others.every((cell) => /^[^\p{L}]*\d[^\p{L}]*(\p{Lu}{3})?$/u.test(cell))
+  return filled.length - others.length === 1 && others.length >= 1 && others.length <= 2 && areNumbers
 }
 
 const writes: Record<ImportType, { create: OperationId; update: OperationId; remove: OperationId }> = {
@@ -135,8 +160,26 @@ const writes: Record<ImportType, { create: OperationId; update: OperationId; rem
 export const operationOf = (type: ImportType, write: 'create' | 'update' | 'remove'): OperationId => writes[type][write]
 
 /** Parses the row's body by the schema of the operation. Returns the value and the errors. */
-export const readRowBody = ({ services: { contract, config } }: Context, { body }: RowDraft, operation: OperationId) =>
-  bodyReader(contract, operation)(body, { zone: config.timezone, strict: config.strict })
+export function readRowBody({ services: { contract, config } }: Context, draft: RowDraft, operation: OperationId) {
+  const isNewPerson = operation === 'createPerson'
+  const body = isNewPerson ? withName(draft) : draft.body
+  const read = bodyReader(contract, operation)(body, { zone: config.timezone, strict: config.strict })
+  const isNameless = isNewPerson && draft.body.name === undefined && read.errors.name
+  return isNameless ? { ...read, errors: { ...read.errors, name: [nameless] } } : read
+}
+
+/**
+ * Names a new person without a name by the organization, or else by the first address or number.
+ * Address books have cards of companies, and lists of subscribers have only addresses.
+ */
+function withName({ body, named, fillsNames }: RowDraft): object {
+  if (!fillsNames || body.name !== undefined) return body
+  const first = (field: string): unknown => (body[field] as { value?: unknown }[] | undefined)?.[0]?.value
+  const name = body.organization_name ?? first('emails') ?? first('contact_numbers')
+  if (typeof name !== 'string') return body
+  named.set('name', { column: 'name', from: null, to: name })
+  return { ...body, name }
+}
 
 /** Returns the body of the row's API call, or null when the row has errors. */
 export function validBodyOf(ctx: Context, draft: RowDraft, operation: OperationId): object | null {
@@ -144,6 +187,8 @@ export function validBodyOf(ctx: Context, draft: RowDraft, operation: OperationI
   const { value, errors } = readRowBody(ctx, draft, operation)
   return Object.keys(errors).length === 0 ? value : null
 }
+
+const nameless = 'The person has no name. With `missing_names: fill`, the organization or the address is the name.'
 
 /** Returns the body of the row's API call. Throws `RowRefused` with all errors of the row. */
 export function bodyOf(ctx: Context, draft: RowDraft, operation: OperationId): object {

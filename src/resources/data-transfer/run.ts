@@ -47,6 +47,7 @@ export const planOf = (row: ImportRow): ImportPlan => ({
   mapping: mappingOf(row),
   constants: row.constants === null ? null : (JSON.parse(row.constants) as ImportPlan['constants']),
   unknown: row.unknown_references as ImportPlan['unknown'],
+  fillsNames: row.missing_names === 'fill',
   omitsCells: row.omit_invalid_cells === 1,
   replacesLists: row.replace_lists === 1,
 })
@@ -156,7 +157,12 @@ export async function readTable(ctx: Context, row: ImportRow, skip = 0): Promise
   if (!header) throw new UnreadableFile('The file is empty.')
   const plan = planOf(row)
   const head = await readHeader(ctx, plan, (header as SheetRow).cells)
-  const reading = { columns: head.columns, width: head.headers.length, formats: await formatsOf(ctx, row, contentType) }
+  const reading = {
+    columns: head.columns,
+    width: head.headers.length,
+    formats: await formatsOf(ctx, row, contentType),
+    fillsNames: plan.fillsNames,
+  }
   return { ...head, findings, batches: inBatches(rows, skip, (row) => readLine(ctx, plan, row, reading)) }
 }
 

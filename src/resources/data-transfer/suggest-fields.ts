@@ -5,6 +5,7 @@ import type { Schema } from '../../contract/types.ts'
 import { fold } from '../../kernel/values/format.ts'
 import type { ImportColumn, ImportType, Mapping } from './columns.ts'
 import type { ColumnValues } from './detect-formats.ts'
+import { subscriptionRule } from './layouts/subscriptions.ts'
 
 type Confidence = Schema<'ImportColumn'>['confidence']
 
@@ -14,25 +15,27 @@ export interface Suggestion {
 }
 
 const company =
-  'company|company name|organization|account|account name|customer|employer|firma|firmenname|unternehmen|kunde|empresa|entreprise|societe|azienda'
+  'company|company name|organization|account|account name|customer|employer|firma|firmenname|unternehmen|kunde|empresa|entreprise|societe|azienda|bedrijf|foretag|firma nazwa|компания|организация|会社名|会社|法人名|公司|公司名称|회사|회사명'
 const email =
-  'email|e mail|email address|e mail address|mail|primary email|contact email|e mail adresse|correo|correo electronico|courriel|adresse mail'
+  'email|e mail|email address|e mail address|mail|primary email|contact email|e mail adresse|correo|correo electronico|courriel|adresse mail|e mailadres|epost|e post|электронная почта|эл почта|メールアドレス|メール|电子邮件|邮箱|이메일'
 const owner =
-  'owner|account owner|contact owner|lead owner|deal owner|record owner|assigned to|sales rep|sales agent|verantwortlich|besitzer'
-const tags = 'tag|labels|label|categories|schlagworte|etiquetas|etiquettes'
+  'owner|account owner|contact owner|lead owner|deal owner|record owner|assigned to|sales rep|sales agent|verantwortlich|zustandig|betreuer|besitzer|responsable|responsabile|ответственный|担当者|担当'
+const phone =
+  'phone|phone number|phones|telephone|telephone number|tel|mobile|mobile phone|cell|cell phone|contact number|telefon|telefonnummer|handy|mobil|rufnummer|telefono|numero de telephone|電話番号|電話|携帯|携帯電話|电话|手机|전화번호|전화'
+const tags = 'tag|labels|label|categories|schlagworte|schlagworter|etiquetas|etiquettes|タグ|标签'
 
 /**
  * Common headers of each field, separated by `|` and in the form that `normalizeHeader` returns.
  */
 const usualNames: Record<ImportType, Readonly<Record<string, string>>> = {
   persons: {
-    name: 'full name|contact|contact name|person|display name|ansprechpartner|kontakt|nombre|nom|nome',
+    name: 'full name|contact|contact name|person|display name|ansprechpartner|kontakt|nombre|nom|nome|naam|namn|имя|фио|氏名|名前|お名前|姓名|名字|이름|성명',
     emails: email,
-    contact_numbers:
-      'phone|phone number|phones|telephone|telephone number|tel|mobile|mobile phone|cell|cell phone|telefon|telefonnummer|handy|mobil|telefono|numero de telephone',
+    contact_numbers: phone,
     organization_name: company,
     user: owner,
-    job_title: 'title|position|role|job|function|funktion|stelle|cargo|poste|fonction',
+    job_title:
+      'title|position|role|job|function|funktion|stelle|cargo|poste|fonction|functie|должность|役職|職位|职位|직책',
     tags,
   },
   organizations: {
@@ -57,10 +60,13 @@ const usualNames: Record<ImportType, Readonly<Record<string, string>>> = {
   },
   leads: {
     title: 'lead|lead name|deal|deal name|opportunity|opportunity name|name|subject|titel|titulo|titre|betreff',
-    description: 'notes|note|details|comment|comments|beschreibung|notizen|descripcion',
-    lead_value: 'value|amount|deal value|deal amount|close value|wert|betrag|importe|valor|montant',
+    description:
+      'notes|note|details|comment|comments|beschreibung|notizen|bemerkung|bemerkungen|anmerkung|descripcion|notas|remarques|備考|メモ|备注',
+    lead_value:
+      'value|amount|deal value|deal amount|close value|wert|betrag|volumen|auftragswert|importe|valor|montant|金額|金额|금액',
     person_email: email,
     person: 'contact|contact name|contact person|person name|client name|ansprechpartner|kontakt',
+    person_phone: phone,
     organization_name: company,
     user: owner,
     stage: 'deal stage|stage name|phase',
@@ -68,12 +74,18 @@ const usualNames: Record<ImportType, Readonly<Record<string, string>>> = {
     pipeline: 'deal pipeline|sales pipeline',
     source: 'lead source|deal source|quelle',
     type: 'deal type|lead type|opportunity type',
-    expected_close_date: 'expected close|expected close date|expected closing date|forecast date|close date',
+    expected_close_date:
+      'expected close|expected close date|expected closing date|forecast date|close date|abschluss|abschlussdatum|voraussichtlicher abschluss|erwarteter abschluss|geplanter abschluss|fecha de cierre|date de cloture',
     closed_at: 'closed|closed on|closed date|date closed|closed time',
     lost_reason: 'loss reason|reason lost|reason for loss',
     tags,
   },
 }
+
+/** The usual names of the fields of all types. */
+const usualOfAny = new Set(
+  Object.values(usualNames).flatMap((fields) => Object.values(fields).flatMap((all) => all.split('|'))),
+)
 
 /**
  * Converts a header to lower-case words without accents, so that `CompanyName` equals
@@ -120,12 +132,19 @@ export function suggestFields(
   apply('exact', ({ header }) => header)
   apply('exact', ({ header }) => own.get(normalizeHeader(header)))
   apply('likely', ({ header }) => usual.get(normalizeHeader(header)))
-  if (type === 'persons') suggestNameParts(found, taken, columns)
+  if (type === 'persons') {
+    suggestNameParts(found, taken, columns)
+    suggestSubscriptions(found, columns)
+  }
   suggestFurtherPoints(type, found, columns)
+  if (type === 'leads') suggestClosing(found, taken, columns)
   apply('possible', fieldByValues(type))
   apply('possible', ({ header }) => {
     const name = normalizeHeader(header)
-    return name.length < minSimilarLength ? undefined : similar.get(nearest(name, similar.keys()) ?? '')
+    // `Phone` is not a misspelt `Phase`, but the usual name of another field.
+    return name.length < minSimilarLength || usualOfAny.has(name)
+      ? undefined
+      : similar.get(nearest(name, similar.keys()) ?? '')
   })
   return found
 }
@@ -149,6 +168,24 @@ function suggestNameParts(found: Suggestion[], taken: Set<string>, columns: read
     if (place >= 0 && found[index]?.mapped === null)
       found[index] = { mapped: { fields: ['name'], order: place + 1 }, confidence: 'likely' }
   taken.add('name')
+}
+
+/** Suggests the columns that say who gets no mailings, so that a campaign never reaches them. */
+function suggestSubscriptions(found: Suggestion[], columns: readonly ColumnValues[]): void {
+  for (const [index, { header }] of columns.entries()) {
+    const rule = subscriptionRule(normalizeHeader(header))
+    if (rule && found[index]?.mapped === null) found[index] = { mapped: rule, confidence: 'exact' }
+  }
+}
+
+const closingHeader = /^(close date|closing date|abschluss|abschlussdatum|fecha de cierre|date de cloture)$/
+
+/** One date is the closing time of closed leads and the expected date of the others. */
+function suggestClosing(found: Suggestion[], taken: ReadonlySet<string>, columns: readonly ColumnValues[]): void {
+  if (taken.has('closed_at') || !(taken.has('stage') || taken.has('status'))) return
+  for (const [index, { header }] of columns.entries())
+    if (found[index]?.mapped === 'expected_close_date' && closingHeader.test(normalizeHeader(header)))
+      found[index] = { mapped: { fields: ['closed_at', 'expected_close_date'] }, confidence: 'likely' }
 }
 
 const further: readonly (readonly [field: string, header: RegExp])[] = [

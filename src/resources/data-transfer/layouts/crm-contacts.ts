@@ -73,10 +73,6 @@ export const crmContactLayouts: readonly Layout[] = [
       'account name|company': 'organization_name',
       'title|designation': 'job_title',
       'contact owner|lead owner': 'user',
-      'email opt out': {
-        fields: ['subscribed'],
-        values: { true: 'false', yes: 'false', 1: 'false', false: null, no: null, 0: null },
-      },
       tag: 'tags',
     },
   },
