@@ -76,6 +76,20 @@ describe('the charset of an e-mail', () => {
     expect(mail.html).toContain('Привет')
   })
 
+  it.each<[string, string, string]>([
+    ['koi8-r, as the body', 'text/plain; charset=koi8-r', '\xfa\xc1\xd0\xd2\xcf\xd3 \xc3\xc5\xce\xd9'],
+    ['windows-1251, as the body', 'text/html; charset="windows-1251"', '\xc7\xe0\xef\xf0\xee\xf1 \xf6\xe5\xed\xfb'],
+  ])('of plain bytes in headers is that of the body: %s', async (_, type, subject) => {
+    const mail = await read({ from: `${subject} <a@x.example>`, subject, headers: [`Content-Type: ${type}`] })
+    expect([mail.subject, mail.from?.name]).toEqual(['Запрос цены', 'Запрос цены'])
+  })
+
+  it('of plain bytes in headers is that of the first part', async () => {
+    const body = '--b\r\nContent-Type: text/plain; charset=koi8-r\r\n\r\n\xf0\xd2\xc9\r\n--b--'
+    const headers = ['Content-Type: multipart/mixed; boundary=b']
+    expect((await read({ subject: '\xfa\xc1\xd0\xd2\xcf\xd3', headers, body })).subject).toBe('Запрос')
+  })
+
   const subjects: [string, string, string][] = [
     ['windows-1252 in encoded words', '=?windows-1252?Q?Preis_100_=80_=96_=93ok=94?=', 'Preis 100 € – “ok”'],
     ['iso-8859-1 in encoded words', '=?iso-8859-1?Q?100_=80?=', '100 €'],
@@ -200,6 +214,11 @@ describe('flowed text beside HTML', () => {
 })
 
 describe('an automatic e-mail', () => {
+  it('is one from a mail daemon, without further headers', async () => {
+    expect((await read({ from: 'MAILER-DAEMON@mail.x.example', subject: 'failure notice' })).isAutomatic).toBe(true)
+    expect((await read({ from: 'Daemon Hill <daemon@x.example>' })).isAutomatic).toBe(false)
+  })
+
   it.each(['X-Autoreply: yes', 'X-Autorespond: vacation', 'X-Loop: a@x.example', 'Precedence: auto_reply'])(
     'is known by %s',
     async (header) => {
@@ -246,5 +265,27 @@ describe.runIf(existsSync(folder))('the e-mails of the shared folder', () => {
     if (want.attachments !== undefined) expect(mail.attachments.map((file) => file.name)).toEqual(want.attachments)
     if (want.is_automatic !== undefined) expect(mail.isAutomatic).toBe(want.is_automatic)
     expect(mail.error).toBeNull()
+  })
+})
+
+describe('an e-mail that reports on another', () => {
+  const report = (type: string, text: string) =>
+    read({
+      headers: ['Content-Type: multipart/report; boundary=b'],
+      body: `--b\r\nContent-Type: text/plain\r\n\r\nAbout your mail\r\n--b\r\nContent-Type: ${type}\r\n\r\n${text}\r\n--b--\r\n`,
+    })
+
+  it.each([
+    ['a copy of its headers', 'text/rfc822-headers', 'Message-ID: <own@x.example>'],
+    ['a copy of it', 'message/rfc822', 'Subject: x\r\nMessage-ID: <own@x.example>\r\n\r\nHi'],
+    ['a read receipt', 'message/disposition-notification', 'Original-Message-ID: <own@x.example>'],
+  ])('names it: %s', async (_, type, text) => {
+    expect((await report(type, text)).reportsOn).toEqual(['own@x.example'])
+  })
+
+  it('is a report; an e-mail with an attached one is none', async () => {
+    const headers = ['Content-Type: multipart/mixed; boundary=b']
+    const body = '--b\r\nContent-Type: message/rfc822\r\n\r\nMessage-ID: <own@x.example>\r\n\r\nHi\r\n--b--\r\n'
+    expect((await read({ headers, body })).reportsOn).toEqual([])
   })
 })

@@ -50,6 +50,7 @@ export function isAutomaticMail(first: (name: string) => string | null, subject:
     ['bulk', 'list', 'junk', 'auto_reply'].includes(word('precedence')) ||
     ['x-autoreply', 'x-autorespond'].some((name) => !['', 'no'].includes(word(name))) ||
     first('x-loop') !== null ||
+    /\b(mailer|mail)-daemon@/i.test(first('from') ?? '') ||
     first('return-path')?.replaceAll(/\s/g, '') === '<>' ||
     /^\s*multipart\/report\b/i.test(first('content-type') ?? '') ||
     automaticSubjects.some((each) => start.startsWith(each))

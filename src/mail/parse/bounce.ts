@@ -55,6 +55,20 @@ export function bounceOf(
   return { messageIds: [...new Set([...named, ...inReplyTo, ...references])], recipients }
 }
 
+/**
+ * Returns the Message-IDs of the e-mail that a report is about: a bounce, a delay or a read receipt
+ * (RFC 8098).
+ */
+export function reportedMessageIds(parts: readonly Part[]): string[] {
+  const reports = parts.filter(({ contentType }) =>
+    /^(message\/(disposition-notification|(global|rfc822)(-headers)?)|text\/rfc822-headers)$/.test(contentType),
+  )
+  return reports.flatMap(({ bytes }) => {
+    const text = Buffer.from(bytes.subarray(0, maxPartLength)).toString()
+    return parseMessageIds(/^(?:original-)?message-id:\s{0,9}(<[^<>\s]{1,500}>)/im.exec(text)?.[1]).slice(0, 1)
+  })
+}
+
 /** Reads the groups of fields of a delivery status. The first group is about the whole e-mail. */
 function fromStatus(status: string): FailedRecipient[] {
   const groups = status

@@ -1,7 +1,8 @@
 // Mends the Content-Type header of an e-mail that the parser could not read, and joins the lines of
 // flowed text (RFC 3676), whose quotations the parser does not know.
 
-import { standInFor } from './text-decoder.ts'
+import { isUtf8 } from 'node:buffer'
+import { decodeMailText, standInFor } from './text-decoder.ts'
 
 const headerLimit = 256 * 1024
 const contentType = /^content-type:[^\n]*(\n[ \t][^\n]*)*/im
@@ -15,7 +16,7 @@ const partHeaders = /(?<=^--[^\r\n]{1,70}\r?\n)(?:[!-9;-~]{1,76}:[^\n]*\n(?:[ \t
  * lines of flowed text are left to `joinFlowedLines`.
  */
 export function withReadableType(given: Uint8Array): Uint8Array {
-  const bytes = withKnownCharsets(given)
+  const bytes = withKnownCharsets(withUtf8Headers(given))
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   const text = buffer.toString('latin1', 0, headerLimit)
   const end = /\r?\n\r?\n/.exec(text)
@@ -31,6 +32,21 @@ export function withReadableType(given: Uint8Array): Uint8Array {
   const head = Buffer.from(`Content-Type: ${whole ?? value}${flow ?? ''}`, 'latin1')
   const rest = buffer.subarray(from + header[0].length)
   return Buffer.concat([buffer.subarray(0, from), head, flow === null ? rest : withoutFlowInParts(rest)])
+}
+
+/**
+ * Recodes headers with plain bytes in another charset than UTF-8 (RFC 5322 allows none). They have
+ * the charset of the body, or else that of its first part.
+ */
+function withUtf8Headers(bytes: Uint8Array): Uint8Array {
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  const text = buffer.toString('latin1', 0, headerLimit)
+  const end = /\r?\n\r?\n/.exec(text)?.index ?? text.length
+  const headers = buffer.subarray(0, end)
+  if (isUtf8(headers)) return bytes
+  const types = [contentType.exec(text.slice(0, end)), contentType.exec(text.slice(end, end + 16 * 1024))]
+  const label = types.flatMap((type) => type?.[0].match(charsetParameter) ?? [])[0] ?? 'utf-8'
+  return Buffer.concat([Buffer.from(decodeMailText(headers, label)), buffer.subarray(end)])
 }
 
 const charsetParameter = /(?<=[;\s]charset\s{0,9}=\s{0,9}"?)[\w.:-]{2,40}/gi

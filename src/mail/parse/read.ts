@@ -8,7 +8,7 @@ import { UnreadableMail, withoutControls } from '../failures.ts'
 import { generatedMessageId, messageIdWithFiles } from '../message-ids.ts'
 import { limitMailBytes } from '../size-limits.ts'
 import { isAutomaticMail } from './automatic.ts'
-import { type Bounce, bounceOf } from './bounce.ts'
+import { type Bounce, bounceOf, reportedMessageIds } from './bounce.ts'
 import { hasFlowedLines, joinFlowedLines, withReadableType } from './content-type.ts'
 import { answersOf, type InvitationAnswer } from './invitation-answer.ts'
 import { decodeHeaderText } from './text-decoder.ts'
@@ -46,6 +46,8 @@ export interface ReceivedMail {
   isAutomatic: boolean
   /** The permanent failures of a delivery that the e-mail reports, or null. */
   bounce: Bounce | null
+  /** The Message-IDs of the e-mail that this e-mail, a bounce or a receipt, reports on. */
+  reportsOn: string[]
   /** The answers to invitations in the e-mail. */
   answers: InvitationAnswer[]
   /**
@@ -174,6 +176,16 @@ export function assembleMail(parts: MailParts): ReceivedMail {
   const date = dateOf(first('date'))
   const inReplyTo = parseMessageIds(first('in-reply-to'))
   const references = parseMessageIds(all(/^references$/).join(' '))
+  const isReport = /^\s*multipart\/report\b/i.test(first('content-type') ?? '')
+  const bounce = bounceOf(
+    {
+      inReplyTo,
+      references,
+      text,
+      failedRecipients: first('x-failed-recipients'),
+    },
+    parts.attachments,
+  )
   return storable({
     messageId:
       parseMessageIds(first('message-id'))[0] ??
@@ -198,16 +210,12 @@ export function assembleMail(parts: MailParts): ReceivedMail {
     attachments: parts.attachments,
     droppedAttachments: parts.droppedAttachments,
     error: parts.error ?? leftOut(parts),
-    isAutomatic: isAutomaticMail(first, subject),
-    bounce: bounceOf(
-      {
-        inReplyTo,
-        references,
-        text,
-        failedRecipients: first('x-failed-recipients'),
-      },
-      parts.attachments,
-    ),
+    isAutomatic: isAutomaticMail(first, subject) || bounce !== null,
+    bounce,
+    reportsOn:
+      isReport || bounce !== null
+        ? [...new Set([...reportedMessageIds(parts.attachments), ...(bounce?.messageIds ?? [])])]
+        : [],
     answers: answersOf(parts.attachments),
     headers: Object.fromEntries(
       parts.headers
@@ -246,7 +254,7 @@ const wellFormed = (text: string): string => Buffer.from(text).toString()
 
 /** Cuts a long text. Returns null for a text of blanks, so that the other body is shown instead. */
 const body = (text: string | null): string | null =>
-  text === null || /^[\s\u200b\u2060\ufeff]*$/.test(text) ? null : cutText(text, maxBodyLength)
+  text === null || /^[\s\u200b\u2060\ufeff]*$/.test(text) ? null : cutText(text.replaceAll('\r\n', '\n'), maxBodyLength)
 
 /**
  * Returns the date of a Date header. Returns null for an invalid date and for a year outside 1970

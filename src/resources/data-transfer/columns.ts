@@ -47,8 +47,8 @@ export interface ImportColumn {
   /** The display name of a custom attribute; `name` contains its code. */
   label?: string
   /**
-   * The path in the body. `tags`, `person_email`, `person_phone` and the `id` of a lead are not sent
-   * in the body but handled separately.
+   * The path in the body. `tags`, `person_email`, `person_phone` and the `id` of a lead are not
+   * sent in the body but handled separately.
    */
   path: readonly string[]
   read: CellReader

@@ -37,7 +37,7 @@ function threadOf(services: Services, address: string): number | null {
  * thread.
  */
 export async function findParent(ctx: Context, mail: ReceivedMail): Promise<number | null> {
-  const candidates = [...mail.inReplyTo, ...mail.references.toReversed()].slice(0, maxCandidates)
+  const candidates = [...mail.inReplyTo, ...mail.references.toReversed(), ...mail.reportsOn].slice(0, maxCandidates)
   const named = await findByMessageIds(ctx, candidates)
   const thread = await threadOfRecipients(ctx, mail)
   // The token identifies the thread; the Message-IDs identify the e-mail within the thread.
