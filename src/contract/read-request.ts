@@ -27,11 +27,7 @@ function normalize(
   { call, reading, shapes: { body: shape }, found: { body: found } }: Exchange,
   sent: ParsedBody,
 ): unknown {
-  const isJson = /^application\/json\b/i.test(String(call.headers['content-type']))
-  // JSON has its own number type. A form sends numbers and booleans as texts.
-  const value = shape
-    ? normalizeBody(sent.value, shape, intakeOf(call.fact), isJson ? { ...reading, exact: true } : reading, found)
-    : sent.value
+  const value = shape ? normalizeBody(sent.value, shape, intakeOf(call.fact), reading, found) : sent.value
   if (!call.stream) found.push(...filesAsText(value, shape))
   found.push(...bodyFindings(value, sent.inexact))
   return value

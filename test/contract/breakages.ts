@@ -43,7 +43,7 @@ export function* breakagesOf(shape: SchemaObject | undefined, valid: unknown): G
   // If one of several properties is required, the error names the first property.
   for (const [index, branch] of branches.entries())
     for (const each of within(branch, isOf(branch, valid) ? valid : sample(branch)))
-      if (index === 0 || each.what !== 'is missing') yield each
+      if ((index === 0 || each.what !== 'is missing') && !(fits('null') && each.value === '')) yield each
   if (branches.length === 0) yield* within(schema, valid)
 }
 
@@ -97,19 +97,18 @@ function* ofArray(schema: SchemaObject, first: unknown): Generator<Breakage> {
     yield { ...each, field: join('0', each.field), value: [each.value] }
 }
 
-/** List entries with an empty address or number are dropped and not refused. */
-const mayBeEmpty = new Set(['email', 'phone', 'password'])
-
 function* scalars(schema: SchemaObject): Generator<[what: string, value: unknown]> {
   const { minimum, maximum, minLength, maxLength, format, pattern } = schema as SchemaObject &
     Record<'minimum' | 'maximum' | 'minLength' | 'maxLength', number | undefined>
   const types = typesOf(schema)
+  // An empty text clears a value that may be null.
+  const empty = types.includes('null') ? [] : ['']
   if (types.includes('integer')) yield ['has a fraction', 1.5]
   if (types.includes('boolean'))
-    for (const value of ['', 'yes', 'TRUE', 2, -1]) yield [`is ${JSON.stringify(value)}`, value]
+    for (const value of [...empty, 'yes', 'TRUE', 2, -1]) yield [`is ${JSON.stringify(value)}`, value]
   if (types.includes('number') || types.includes('integer'))
-    for (const value of ['', '1e3', '0x10', 'twelve']) yield [`is "${value}"`, value]
-  if (types.includes('integer')) yield ['is "1"', '1']
+    for (const value of [...empty, '1e3', '0x10', 'twelve']) yield [`is "${value}"`, value]
+  if (types.includes('integer')) for (const value of ['1.5', '01', '+1']) yield [`is "${value}"`, value]
   if (minimum !== undefined) yield ['is too small', minimum - 1]
   if (maximum !== undefined) yield ['is too large', maximum > 1e15 ? 1e20 : Math.floor(maximum) + 1]
   if (format === 'money' || format === 'decimal') yield ['has five decimals', 1.23456]
@@ -117,8 +116,6 @@ function* scalars(schema: SchemaObject): Generator<[what: string, value: unknown
   if (maxLength !== undefined) yield ['is too long', 'x'.repeat(maxLength + 1)]
   if (minLength !== undefined && minLength > 1) yield ['is too short', 'x'.repeat(minLength - 1)]
   if (pattern !== undefined) yield ['does not match', 'No Such Form!']
-  if (types.includes('null') && (format ?? pattern ?? schema.enum) !== undefined && !mayBeEmpty.has(format ?? ''))
-    yield ['is empty', '']
   if (schema.enum !== undefined) yield ['is none of the choices', 'no-such-choice']
   if (format !== undefined && format !== 'password') yield ['has a bad format', 'no such form']
   if (format === 'date' || format === 'date-time')

@@ -182,8 +182,8 @@ describe('values', () => {
     ['text', { validation: 'url' }, ['https://example.com/a?b'], ['example.com', 'ftp://example.com', 'http://']],
     ['text', {}, ['a'.repeat(255)], ['a'.repeat(256), 7, ['a']]],
     ['textarea', {}, ['one\r\ntwo'], ['a'.repeat(65_536)]],
-    ['price', {}, [0, '12.5', 99_999_999_999.9999], [-1, 1.23456, 100_000_000_000, 'much', '']],
-    ['boolean', {}, [true, 0, 'false'], ['yes', 2, '']],
+    ['price', {}, [0, '12.5', '', 99_999_999_999.9999], [-1, 1.23456, 100_000_000_000, 'much']],
+    ['boolean', {}, [true, 0, 'false', ''], ['yes', 2]],
     ['date', {}, ['2026-03-31', '2026-03-31T10:00:00Z'], ['2026-02-30', 'soon']],
     ['datetime', {}, ['2026-03-01 09:30', '2026-03-01T09:30:00+02:00'], ['2026-03-01T25:00:00Z', 'soon']],
     [
@@ -199,7 +199,7 @@ describe('values', () => {
       [[{ value: 'call me' }], [{ value: '1 2' }, { value: '12' }]],
     ],
     ['address', {}, [{ city: 'London', country: 'gb' }], [{ country: 'XX' }, { town: 'London' }, 'London']],
-    ['lookup', { lookup_type: 'lead_sources' }, [1], [99, '1', [1]]],
+    ['lookup', { lookup_type: 'lead_sources' }, [1, '1', ''], [99, 'one', [1]]],
     ['multiselect', { lookup_type: 'lead_types' }, [[2, 1], []], [[1, 1], [9], 1]],
     ['image', {}, [], [99, { id: 99, name: 'x' }, 'x']],
   ])('of type %s %j are checked', async (type, more, good, bad) => {

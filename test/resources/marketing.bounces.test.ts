@@ -83,6 +83,7 @@ describe('a bounce of a sent e-mail', () => {
     const ids = async (query: string) =>
       (await server.admin.get(`/emails?${query}`)).body.data.map(({ id }: { id: number }) => id)
     expect(await ids('status=bounced')).toEqual([mail.id])
+    expect(await ids(`parent_id=${mail.id}`)).toHaveLength(1)
     expect(await ids('status=sent')).toEqual([])
     server.events()
     await receive({ email: bounce(mail.message_id, 'Gone@example.com', '5.1.1') })

@@ -41,11 +41,6 @@ export interface Reading {
   zone: string
   /** Whether unknown keys are refused (ACCORD_STRICT). Otherwise they are dropped. */
   strict: boolean
-  /**
-   * True for JSON, which has its own number type. False for forms and files, in which numbers and
-   * booleans are texts.
-   */
-  exact?: boolean
 }
 
 /** Returns the `x-value` of a schema, or else its `format`. */
@@ -187,8 +182,10 @@ function openTexts(value: unknown): unknown {
   return result
 }
 
-function normalizeScalar(value: unknown, shape: Shape, { zone, exact = false }: Reading): unknown {
-  const allowed = typesOf(shape)
+const wholeNumber = /^-?(0|[1-9]\d{0,14})$/
+
+function normalizeScalar(value: unknown, shape: Shape, { zone }: Reading): unknown {
+  const allowed = [shape, ...(shape.anyOf ?? shape.oneOf ?? [])].flatMap(typesOf)
   if (allowed.includes('boolean') && booleans.has(value)) return booleans.get(value)
   if (typeof value !== 'string') return value
   if (allowed.includes('string')) {
@@ -197,7 +194,7 @@ function normalizeScalar(value: unknown, shape: Shape, { zone, exact = false }: 
     // An enum value is not trimmed, because an enum may contain a tab.
     const text = shape.enum ? value : composed(withNewlines(value).trim())
     if (text === '' && !allowed.includes('null')) return undefined
-    if (text === '') return exact && !mayBeEmpty(shape) ? text : null
+    if (text === '') return null
     if (kind === 'date-time') return canonicalTime(text, zone) ?? text
     if (kind === 'date') return canonicalDate(text, zone) ?? text
     if (kind === 'email') return canonicalAddress(text)
@@ -207,15 +204,13 @@ function normalizeScalar(value: unknown, shape: Shape, { zone, exact = false }: 
     return text
   }
   const trimmed = value.trim()
-  if (trimmed === '') return exact || !allowed.includes('null') ? value : null
+  if (trimmed === '') return allowed.includes('null') ? null : value
+  // Spreadsheets and integration tools send ids as texts.
+  if (allowed.includes('integer') && wholeNumber.test(trimmed)) return Number(trimmed)
   if (allowed.includes('number') && shape.format !== undefined && decimalText.test(trimmed) && isExactNumber(trimmed))
     return Number(trimmed)
   return value
 }
-
-/** Returns whether the schema accepts an empty text. */
-const mayBeEmpty = ({ format, pattern, enum: choices, minLength }: Shape): boolean =>
-  format === undefined && !choices && !minLength && (pattern === undefined || new RegExp(pattern).test(''))
 
 const hasRequired = (value: Json, { required = [] }: Shape): boolean =>
   required.every((key) => Object.hasOwn(value, key))

@@ -2,7 +2,7 @@
 // the server validates values against them, so contract and validation always agree.
 import { type OpenReader, type OpenSchema, openReader } from '../../contract/input/open-schema.ts'
 import type { FieldErrors } from '../../contract/output/problems.ts'
-import type { Context, Origin } from '../../kernel/context.ts'
+import type { Context } from '../../kernel/context.ts'
 import { plainMarkdown } from '../../kernel/values/format.ts'
 import type { Attribute } from './attribute-set.ts'
 import { nullableSchema } from './types/value-type.ts'
@@ -76,12 +76,6 @@ function readerOf({ contract }: Context['services'], attributes: readonly Attrib
 const readingOf = ({ services: { config } }: Context) => ({ zone: config.timezone, strict: config.strict })
 
 /**
- * Origins whose bodies are JSON, so that values must already have the right type. Imports, forms
- * and workflows send texts, which the reader converts.
- */
-const jsonOrigins = new Set<Origin>(['api', 'session'])
-
-/**
  * Parses the custom attributes of a body. The keys of `errors` are paths such as
  * `custom_attributes.industry`.
  */
@@ -90,10 +84,7 @@ export function parseValues(
   attributes: readonly Attribute[],
   sent: unknown,
 ): { values: Readonly<Record<string, unknown>>; errors: FieldErrors } {
-  const { value, errors } = readerOf(ctx.services, attributes)(sent, {
-    ...readingOf(ctx),
-    exact: jsonOrigins.has(ctx.origin),
-  })
+  const { value, errors } = readerOf(ctx.services, attributes)(sent, readingOf(ctx))
   return { values: (value ?? {}) as Record<string, unknown>, errors }
 }
 

@@ -15,38 +15,52 @@ const closed = (properties: Record<string, Shape>): Shape => ({
 const body = (value: unknown, properties: Record<string, Shape>, keys: string[] = []): unknown =>
   normalizeBody(value, closed(properties), { ignorable: { keys, nested: {} }, creates: false }, reading)
 
-const exactly = (value: unknown, properties: Record<string, Shape>): unknown =>
-  normalizeBody(value, closed(properties), plainIntake, { ...reading, exact: true })
+const read = (value: unknown, properties: Record<string, Shape>): unknown =>
+  normalizeBody(value, closed(properties), plainIntake, reading)
 
 const text: Shape = { type: 'string' }
 const nullable: Shape = { type: ['string', 'null'] }
 
 describe('a body of JSON', () => {
   it.each(['', 'yes', 2])('does not take %j for a flag', (done) => {
-    expect(exactly({ done }, { done: { type: 'boolean' } })).toEqual({ done })
+    expect(read({ done }, { done: { type: 'boolean' } })).toEqual({ done })
   })
 
   // 0, 1, "0", "1", "true" and "false" are booleans, and a numeric text is an amount.
   it.each([0, 1, '0', '1', 'true', 'false', true, false])('reads %j as a flag', (done) => {
-    const read = ['1', 'true'].includes(String(done))
-    expect(exactly({ done }, { done: { type: 'boolean' } })).toEqual({ done: read })
+    const flag = ['1', 'true'].includes(String(done))
+    expect(read({ done }, { done: { type: 'boolean' } })).toEqual({ done: flag })
   })
 
   const amount: Shape = { type: ['number', 'null'], format: 'double', 'x-value': 'money' }
   it.each(['12.5', ' 12.5 '])('reads %j as an amount', (price) => {
-    expect(exactly({ price }, { price: amount })).toEqual({ price: 12.5 })
+    expect(read({ price }, { price: amount })).toEqual({ price: 12.5 })
   })
 
-  it.each(['', '1e3', '12.', 'twelve'])('does not take %j for an amount', (price) => {
-    expect(exactly({ price }, { price: amount })).toEqual({ price })
+  it.each(['1e3', '12.', 'twelve'])('does not take %j for an amount', (price) => {
+    expect(read({ price }, { price: amount })).toEqual({ price })
   })
 
-  it('takes an empty text for null where a text may be empty, and nowhere else', () => {
-    const sent = { note: ' ', on: '', color: '' }
-    const on: Shape = { ...nullable, format: 'date' }
-    expect(exactly(sent, { note: nullable, on, color: { ...nullable, pattern: '^#' } })).toEqual({
-      ...sent,
-      note: null,
+  it.each([
+    ['12', 12],
+    [' -3 ', -3],
+    ['0', 0],
+  ])('reads %j as a whole number', (id, number) => {
+    expect(read({ id }, { id: { type: ['integer', 'null'] } })).toEqual({ id: number })
+    expect(read({ id }, { id: { anyOf: [{ type: 'integer' }, { type: 'null' }] } })).toEqual({ id: number })
+  })
+
+  it.each(['1.5', '01', '+1', '1e3', '99999999999999999'])('does not take %j for a whole number', (id) => {
+    expect(read({ id }, { id: { type: 'integer' } })).toEqual({ id })
+  })
+
+  it('takes an empty text for null where a value may be null, and nowhere else', () => {
+    const sent = { note: ' ', on: '', color: '', price: '', id: '', done: '', count: '' }
+    const types = { price: amount, id: { type: ['integer', 'null'] }, done: { type: ['boolean', 'null'] } } as const
+    const texts = { note: nullable, on: { ...nullable, format: 'date' }, color: { ...nullable, pattern: '^#' } }
+    expect(read(sent, { ...texts, ...types, count: { type: 'integer' } } as Record<string, Shape>)).toEqual({
+      ...{ note: null, on: null, color: null, price: null, id: null, done: null },
+      count: '',
     })
   })
 })
