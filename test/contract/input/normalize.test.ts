@@ -56,9 +56,17 @@ describe('a body of JSON', () => {
 
   it('takes an empty text for null where a value may be null, and nowhere else', () => {
     const sent = { note: ' ', on: '', color: '', price: '', id: '', done: '', count: '' }
-    const types = { price: amount, id: { type: ['integer', 'null'] }, done: { type: ['boolean', 'null'] } } as const
-    const texts = { note: nullable, on: { ...nullable, format: 'date' }, color: { ...nullable, pattern: '^#' } }
-    expect(read(sent, { ...texts, ...types, count: { type: 'integer' } } as Record<string, Shape>)).toEqual({
+    const types: Record<string, Shape> = {
+      price: amount,
+      id: { type: ['integer', 'null'] },
+      done: { type: ['boolean', 'null'] },
+    }
+    const texts: Record<string, Shape> = {
+      note: nullable,
+      on: { ...nullable, format: 'date' },
+      color: { ...nullable, pattern: '^#' },
+    }
+    expect(read(sent, { ...texts, ...types, count: { type: 'integer' } })).toEqual({
       ...{ note: null, on: null, color: null, price: null, id: null, done: null },
       count: '',
     })
