@@ -10,6 +10,7 @@ import { form } from '../support/form.ts'
 import { given } from '../support/given.ts'
 import { type ImapServer, startImap } from '../support/imap.ts'
 import { letter } from '../support/mailbox.ts'
+import { realMail, realMails, type WantedMail } from '../support/real-mails.ts'
 import { type SmtpServer, startSmtp } from '../support/smtp.ts'
 
 type Email = Schema<'Email'>
@@ -64,8 +65,47 @@ async function poll(): Promise<string[]> {
   await server.work()
   return server.events()
 }
-const mails = async (): Promise<Email[]> => (await server.admin.get('/emails?sort=id')).body.data
+const mails = async (): Promise<Email[]> => (await server.admin.get('/emails?sort=id&per_page=100')).body.data
 const created = ['email.create.before', 'email.create.after']
+
+describe('the e-mails of real programs', () => {
+  /** Compares what the API shows with what is right. */
+  function check(mail: Email, want: WantedMail): void {
+    if (want.text !== undefined) expect(mail.text?.trim()).toBe(want.text)
+    if (want.textContains !== undefined) expect(mail.text).toContain(want.textContains)
+    if (want.subject !== undefined) expect(mail.subject).toBe(want.subject)
+    if (want.from !== undefined) expect(mail.from).toEqual(want.from)
+    if (want.name !== undefined) expect(mail.name).toBe(want.name)
+    if (want.attachments !== undefined) expect(mail.attachments.map(({ name }) => name)).toEqual(want.attachments)
+    if (want.is_automatic !== undefined) expect(mail.is_automatic).toBe(want.is_automatic)
+    expect(mail.error).toBeNull()
+  }
+
+  it('are shown as expected when they come from a mailbox', async () => {
+    for (const [name] of realMails) imap.deliver('INBOX', realMail(name))
+    await poll()
+    const all = await mails()
+    expect(all).toHaveLength(realMails.length)
+    for (const [index, [, want]] of realMails.entries()) check(all[index] as Email, want)
+  })
+
+  it('are shown as expected when a service posts them', async () => {
+    receiver('sendgrid')
+    for (const [name, want] of realMails) {
+      const { body, headers } = await form({ email: new File([new Uint8Array(realMail(name))], 'mail.eml') })
+      const posted = await server.anonymous.post(inbound, body, { headers })
+      expect([name, posted.status]).toEqual([name, 200])
+      check((await server.admin.get(`/emails/${posted.body.data.id}`)).body.data, want)
+    }
+  })
+
+  it('with one Message-ID are two, and each of them is stored once', async () => {
+    const both = ['same-message-id-1.eml', 'same-message-id-2.eml']
+    for (const name of [...both, ...both]) imap.deliver('INBOX', realMail(name))
+    await poll()
+    expect(await mails()).toHaveLength(2)
+  })
+})
 
 describe('a mail that is sent and answered', () => {
   it('is one thread with its answers, whichever way they come, about its person and lead', async () => {

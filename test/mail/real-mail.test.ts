@@ -1,8 +1,8 @@
 // E-mails as real programs write them: charsets with wrong labels, headers without quotes, bodies
 // without a boundary. Bytes are written as latin1, so \x80 is the byte 0x80.
-import { existsSync, readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { parseMail, type ReceivedMail } from '../../src/mail/parse/parse.ts'
+import { realMail, realMails } from '../support/real-mails.ts'
 
 const utf8 = (text: string): string => Buffer.from(text).toString('latin1')
 
@@ -239,23 +239,9 @@ describe('an automatic e-mail', () => {
   })
 })
 
-const folder = new URL('../../../shared/real-world/mail/', import.meta.url)
-
-describe.runIf(existsSync(folder))('the e-mails of the shared folder', () => {
-  type Want = {
-    text?: string
-    textContains?: string
-    subject?: string
-    from?: string[]
-    name?: string
-    attachments?: string[]
-    is_automatic?: boolean
-  }
-  const expected = existsSync(folder)
-    ? (JSON.parse(readFileSync(new URL('expected.json', folder), 'utf8')) as Record<string, { want: Want }>)
-    : {}
-  it.each(Object.entries(expected))('are read as expected: %s', async (name, { want }) => {
-    const mail = await parseMail(readFileSync(new URL(name, folder)))
+describe('the e-mails of test/support/mails', () => {
+  it.each(realMails)('are read as expected: %s', async (name, want) => {
+    const mail = await parseMail(realMail(name))
     const shown = mail.text ?? mail.html?.replaceAll(/<[^<>]*>/g, '') ?? ''
     if (want.text !== undefined) expect(shown.trim()).toBe(want.text)
     if (want.textContains !== undefined) expect(shown).toContain(want.textContains)
