@@ -69,7 +69,7 @@ const mails = async (): Promise<Email[]> => (await server.admin.get('/emails?sor
 const created = ['email.create.before', 'email.create.after']
 
 describe('the e-mails of real programs', () => {
-  /** Compares what the API shows with what is right. */
+  /** Compares the e-mail of the API with the expected one. */
   function check(mail: Email, want: WantedMail): void {
     if (want.text !== undefined) expect(mail.text?.trim()).toBe(want.text)
     if (want.textContains !== undefined) expect(mail.text).toContain(want.textContains)

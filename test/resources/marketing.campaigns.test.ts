@@ -935,6 +935,27 @@ describe('previewCampaign', () => {
     expect(await next()).toBeNull()
   })
 
+  it('is said when a campaign is saved after the run of the day of its event, until it has run', async () => {
+    const body = {
+      ...{ name: 'Late', subject: 'Hello', status: true },
+      marketing_template_id: await template(),
+      marketing_event_id: await event('2026-03-01'),
+    }
+    const made = await server.admin.post(campaigns, body)
+    expect(made.body.meta.warnings).toEqual([
+      {
+        field: 'marketing_event_id',
+        message: 'The daily run of 2026-03-01, the day of its event, is over. Call runCampaign to send it now.',
+      },
+    ])
+    const { id } = made.body.data
+    const change = async (changes: object) => (await server.admin.put(`${campaigns}/${id}`, changes)).body.meta
+    expect(await change({ status: false })).toBeUndefined()
+    expect((await change({ status: true })).warnings).toHaveLength(1)
+    await run(id)
+    expect(await change({ subject: 'Hello again' })).toBeUndefined()
+  })
+
   it('shows no person whom the caller may not see, nor does the ledger', async () => {
     await person('Ada', 'ada@example.com')
     const id = await campaign()

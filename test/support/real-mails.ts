@@ -1,4 +1,4 @@
-// E-mails as real programs write them, with what is right (mails/expected.json).
+// E-mails as real programs write them, with the expected results (mails/expected.json).
 import { readFileSync } from 'node:fs'
 
 export interface WantedMail {

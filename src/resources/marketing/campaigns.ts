@@ -2,7 +2,7 @@
 // audience on the date of its event. run.ts starts the runs of campaigns, and editor.ts tells whose
 // rights their placeholders have.
 import type { Schema } from '../../contract/types.ts'
-import { now } from '../../kernel/context.ts'
+import { type Context, now, warn } from '../../kernel/context.ts'
 import { flagField, textField, value } from '../../kernel/query/filter.ts'
 import { defineResource } from '../../kernel/resource/define-resource.ts'
 import { checkReference, expandReferences } from '../../kernel/resource/references.ts'
@@ -22,8 +22,22 @@ import {
 } from './audience.ts'
 import { requireCampaignAbilities } from './editor.ts'
 import { marketingEvents } from './events.ts'
+import { nextDailyRun } from './occurrence.ts'
 import { scheduleSending } from './sending.ts'
 import { hasQueued, loadStats } from './stats.ts'
+
+/** Warns when no daily run will send an active campaign any more. */
+async function warnOfMissedDay(ctx: Context, id: number): Promise<void> {
+  const row = await ctx.db
+    .selectFrom('marketing_campaigns')
+    .innerJoin('marketing_events', 'marketing_events.id', 'marketing_campaigns.marketing_event_id')
+    .select(['marketing_events.date', 'marketing_campaigns.status', 'marketing_campaigns.last_run_at'])
+    .where('marketing_campaigns.id', '=', id)
+    .executeTakeFirst()
+  if (row?.status !== 1 || row.last_run_at !== null || row.date === null || row.date >= nextDailyRun(ctx)) return
+  const message = `The daily run of ${row.date}, the day of its event, is over. Call runCampaign to send it now.`
+  warn(ctx, 'marketing_event_id', message)
+}
 
 export const campaigns = defineResource({
   noun: 'campaign',
@@ -99,6 +113,7 @@ export const campaigns = defineResource({
   // deactivated.
   afterSave: async (ctx, id, { status }) => {
     if (status === true && (await hasQueued(ctx, id))) await scheduleSending(ctx)
+    await warnOfMissedDay(ctx, id)
   },
   toReply: (row, ctx): Schema<'Campaign'> => ({
     id: row.id,

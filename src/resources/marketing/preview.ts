@@ -1,23 +1,18 @@
 // Previews a campaign. Returns the e-mail for one person visible to the caller. Also
 // returns the number of addresses that the next run would reach.
-import { DateTime } from 'luxon'
 import type { Schema } from '../../contract/types.ts'
-import { lastDue } from '../../jobs/schedules.ts'
 import { type Context, canCall } from '../../kernel/context.ts'
 import { invalid } from '../../kernel/errors.ts'
 import type { Handler } from '../../kernel/handler.ts'
 import { visible } from '../../kernel/query/visibility.ts'
-import { today } from '../../kernel/values/format.ts'
 import { placeholdersFrom, placeholdersOf } from '../email-templates/placeholder-values.ts'
 import { emailTemplates } from '../email-templates/resource.ts'
 import { persons } from '../persons/resource.ts'
 import { countAudience } from './audience-size.ts'
 import { campaigns } from './campaigns.ts'
 import { type FilledCampaign, fillCampaign } from './content.ts'
+import { nextDailyRun } from './occurrence.ts'
 import { exampleUrl } from './unsubscribe.ts'
-
-/** The time of day at which campaigns run, HH:MM in the installation's time zone. */
-export const dailyAt = '00:05'
 
 export const previewCampaign: Handler<'previewCampaign'> = async (ctx, { params, query }) => {
   const campaign = await campaigns.get(ctx, params.id)
@@ -87,10 +82,7 @@ export async function examplePerson(ctx: Context, id: number | undefined, field:
  */
 function nextRun(ctx: Context, campaign: Schema<'Campaign'>): string | null {
   if (!campaign.status || campaign.marketing_template_id === null) return null
-  const { timezone } = ctx.services.config
-  const day = today(ctx.time, timezone)
-  const isDone = today(lastDue({ at: dailyAt }, ctx.time, timezone), timezone) === day
-  const next = isDone ? DateTime.fromISO(day).plus({ days: 1 }).toFormat('yyyy-MM-dd') : day
+  const next = nextDailyRun(ctx)
   const date = campaign.marketing_event?.date ?? null
   return date === null ? next : date >= next ? date : null
 }
