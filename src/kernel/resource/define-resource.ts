@@ -59,6 +59,7 @@ function resourceOf(d: AnyDefinition) {
     ...facts,
     sight: sightOfRecords(parts),
     assertVisible: reader.assertVisible,
+    withVersionOf: reader.withVersionOf,
     searchDocument: d.searchDocument,
     visibleIds: reader.visibleIds,
     get: reader.get,

@@ -171,6 +171,11 @@ export interface Resource<Reply, Write> {
    * Throws 404 when the caller may not see the record, and 412 when If-Match names another version.
    */
   assertVisible(ctx: Context, id: number): Promise<void>
+  /**
+   * Reads a list of parts of the record, after a check like that of `assertVisible`. The ETag of the
+   * list has the version of the record.
+   */
+  withVersionOf<R extends object>(ctx: Context, id: number, read: () => Promise<R>): Promise<R>
   /** Returns those of `ids` whose records exist and are visible to the caller. */
   visibleIds(ctx: Context, ids: readonly number[]): Promise<Set<number>>
   /**

@@ -1,12 +1,13 @@
 // Reads rows and converts them to replies. Related records are loaded once for all rows of a page.
 import type { Context } from '../context.ts'
 import { notFound } from '../errors.ts'
-import { checkIfMatch } from '../write/etag.ts'
+import { checkIfMatch, withVersionOfOwner } from '../write/etag.ts'
 import type { Snapshot } from '../write/events.ts'
 import type { AnyResource, AnyRow, ResourceParts } from './any-definition.ts'
 import type { Include } from './definition.ts'
 
-export interface RecordReader extends Pick<AnyResource, 'assertVisible' | 'visibleIds' | 'get' | 'getMany' | 'list'> {
+export interface RecordReader
+  extends Pick<AnyResource, 'assertVisible' | 'withVersionOf' | 'visibleIds' | 'get' | 'getMany' | 'list'> {
   /** Returns the row if the caller may see it. Throws 404 otherwise. */
   findRow(ctx: Context, id: number): Promise<AnyRow>
   /**
@@ -46,6 +47,12 @@ export function createReader({ d, rows }: Pick<ResourceParts, 'd' | 'rows'>): Re
     toReply: async (ctx, row, include = []) => (await toReplies(ctx, [row], include))[0] as Snapshot,
 
     assertVisible: async (ctx, id) => void (await reader.findCurrent(ctx, id)),
+
+    withVersionOf: async (ctx, id, read) => {
+      const { version } = await reader.findCurrent(ctx, id)
+      const reply = await read()
+      return version === undefined ? reply : withVersionOfOwner(reply, version)
+    },
 
     visibleIds: rows.visibleIds,
 

@@ -10,6 +10,16 @@ export const versionTag = (version: number): string => `"${version}"`
 export const textTag = (text: string): string => `"${hash('sha256', text, 'base64url').slice(0, 22)}"`
 
 const own = new WeakMap<object, string>()
+const owners = new WeakMap<object, number>()
+
+/**
+ * Adds the version of a record to the ETag of a list of its parts, so that callers can send this
+ * ETag in the If-Match of a change. Returns the reply.
+ */
+export function withVersionOfOwner<R extends object>(reply: R, version: number): R {
+  owners.set(reply, version)
+  return reply
+}
 
 /**
  * Sets the ETag of a reply without a version, so that callers can send it in If-Match. Returns the
@@ -32,7 +42,8 @@ export function etagOf(reply: unknown, text: string, isRead: boolean): string | 
   if (typeof data === 'object' && data !== null && 'version' in data && typeof data.version === 'number')
     return versionTag(data.version)
   if (!isRead) return undefined
-  return textTag(text)
+  const version = owners.get(reply)
+  return version === undefined ? textTag(text) : textTag(text).replace('"', `"${version}.`)
 }
 
 /** Returns the ETag of the compressed reply, which has the encoding as a suffix. */
@@ -40,12 +51,13 @@ export const encodedTag = (etag: string, encoding: string): string => etag.repla
 
 /**
  * Returns the ETags in a header. For the ETag of a compressed reply, also returns the ETag without
- * the suffix of the encoding.
+ * the suffix of the encoding, and for that of a list of parts the version of the record.
  */
 const tagsOf = (header: string): string[] =>
   header.split(',').flatMap((each) => {
     const tag = each.trim()
-    return [tag, tag.replace(/-(?:br|gzip)"$/, '"')]
+    const plain = tag.replace(/-(?:br|gzip)"$/, '"')
+    return [tag, plain, plain.replace(/\.[\w-]{22}"$/, '"')]
   })
 
 export const matches = (header: string, etag: string): boolean =>

@@ -15,10 +15,8 @@ import { activityColumns } from './columns.ts'
 import { attachToActivity, detachFile, findCopy, getFile, listFiles, renameFile } from './files.ts'
 import { activities } from './resource.ts'
 
-const listActivityFiles: Handler<'listActivityFiles'> = async (ctx, { params }) => {
-  await activities.assertVisible(ctx, params.id)
-  return { data: await listFiles(ctx, params.id) }
-}
+const listActivityFiles: Handler<'listActivityFiles'> = (ctx, { params }) =>
+  activities.withVersionOf(ctx, params.id, async () => ({ data: await listFiles(ctx, params.id) }))
 
 const attachActivityFile: Handler<'attachActivityFile'> = (ctx, { params, body }) =>
   transaction(ctx, async (ctx) => {

@@ -137,10 +137,10 @@ export const handlers = {
   massUpdateLeads: massUpdate(leads, (ctx, id, stageId: number) => move(ctx, id, { lead_pipeline_stage_id: stageId })),
   exportLeads: exportOf(leads, leadColumns),
   moveLead,
-  listLeadProducts: async (ctx, { params }) => {
-    await leads.assertVisible(ctx, params.id)
-    return { data: (await loadProductLines(ctx, [params.id])).map(presentProductLine) }
-  },
+  listLeadProducts: (ctx, { params }) =>
+    leads.withVersionOf(ctx, params.id, async () => ({
+      data: (await loadProductLines(ctx, [params.id])).map(presentProductLine),
+    })),
   attachLeadProduct,
   updateLeadProduct,
   detachLeadProduct,

@@ -15,12 +15,11 @@ import { applyStockPlan, planStock } from './stock-plan.ts'
 
 const tags = createTagHandlers('products', products)
 
-const listProductInventories: Handler<'listProductInventories'> = async (ctx, { params, query }) => {
-  await products.assertVisible(ctx, params.id)
-  const wanted = query.warehouse_id
-  const all = await loadInventories(ctx, { productIds: [params.id], ...(wanted && { warehouseIds: wanted }) })
-  return { data: all }
-}
+const listProductInventories: Handler<'listProductInventories'> = (ctx, { params, query }) =>
+  products.withVersionOf(ctx, params.id, async () => {
+    const wanted = query.warehouse_id
+    return { data: await loadInventories(ctx, { productIds: [params.id], ...(wanted && { warehouseIds: wanted }) }) }
+  })
 
 const updateProductInventories: Handler<'updateProductInventories'> = (ctx, { params, body }) =>
   transaction(ctx, async (ctx) => {

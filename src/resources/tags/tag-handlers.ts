@@ -10,7 +10,7 @@ import { linkTag, type Taggable, tagRefs, tagsOf, unlinkTag } from './tag-links.
 
 const maxTags = 50
 
-type Target = Pick<Resource<unknown, never>, 'assertVisible' | 'touch'>
+type Target = Pick<Resource<unknown, never>, 'assertVisible' | 'withVersionOf' | 'touch'>
 interface Attach {
   params: { id: number }
   body: Schema<'TagAttach'>
@@ -19,10 +19,8 @@ interface Attach {
 /** Creates the handlers `list`, `attach` and `detach` for the tags of one taggable resource. */
 export function createTagHandlers(entity: Taggable, target: Target) {
   return {
-    list: async (ctx: Context, { params }: { params: { id: number } }) => {
-      await target.assertVisible(ctx, params.id)
-      return { data: await tagsOf(ctx, entity, params.id) }
-    },
+    list: (ctx: Context, { params }: { params: { id: number } }) =>
+      target.withVersionOf(ctx, params.id, async () => ({ data: await tagsOf(ctx, entity, params.id) })),
     attach: (ctx: Context, { params, body }: Attach) =>
       transaction(ctx, async (ctx) => {
         await target.assertVisible(ctx, params.id)
