@@ -167,6 +167,13 @@ describe('values', () => {
     ])
   })
 
+  it('has its options in the order in which they are sent', async () => {
+    const made = await define({ type: 'select', code: 'size', options: [{ name: 'S' }, { name: 'M' }, { name: 'L' }] })
+    const turned = made.options.toReversed().map(({ id }: { id: number }) => ({ id }))
+    const { body } = await server.admin.put(`/settings/attributes/${made.id}`, { options: [...turned, { name: 'XL' }] })
+    expect(body.data.options.map(({ name }: { name: string }) => name)).toEqual(['L', 'M', 'S', 'XL'])
+  })
+
   it('that stay the same change nothing: neither version nor log', async () => {
     await define({ type: 'price', code: 'revenue' })
     await define({ type: 'email', code: 'mails' })

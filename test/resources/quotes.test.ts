@@ -229,9 +229,9 @@ describe('updateQuote', () => {
     })
     expect(status).toBe(200)
     expect(reply.data.items).toMatchObject([
-      { id: first?.id, coupon_code: 'A', quantity: 2, sort_order: 1, total: 21 },
       { coupon_code: 'C', sort_order: 1, total: 10.5 },
-      { id: second?.id, coupon_code: 'B', sort_order: 2 },
+      { id: first?.id, coupon_code: 'A', quantity: 2, sort_order: 2, total: 21 },
+      { id: second?.id, coupon_code: 'B', sort_order: 3 },
     ])
     expect(reply.data).toMatchObject({ sub_total: 42, grand_total: 42, version: 2 })
     expect(server.seen.at(-1)).toMatchObject({

@@ -134,7 +134,7 @@ describe('updateWebForm', () => {
     expect(again).toMatchObject({ version: 3, attributes: emptied.attributes })
   })
 
-  it('keeps defaults and places that it does not change, also a default that names what is gone', async () => {
+  it('keeps defaults that it does not change and the order that it sends, also a default that names what is gone', async () => {
     const source = (await server.admin.post('/sources', { name: 'Fair' })).body.data
     const form = await create({
       create_lead: true,
@@ -149,8 +149,10 @@ describe('updateWebForm', () => {
     const ids = form.attributes.map(({ id }: { id: number }) => ({ id, placeholder: 'Hint' }))
     const hinted = await server.admin.put(`${path}/${form.id}`, { attributes: ids })
     expect(hinted.body.data.attributes).toEqual(
-      form.attributes.map((field: object) => ({ ...field, placeholder: 'Hint' })),
+      form.attributes.map((field: object, index: number) => ({ ...field, placeholder: 'Hint', sort_order: index + 1 })),
     )
+    const turned = await server.admin.put(`${path}/${form.id}`, { attributes: ids.toReversed() })
+    expect(codes(turned.body.data)).toEqual(codes(form).toReversed())
     const changed = { attributes: [{ attribute_id: attribute['leads.lead_value'], default_value: 'much' }] }
     expect((await server.admin.put(`${path}/${form.id}`, changed)).status).toBe(422)
   })

@@ -172,8 +172,8 @@ export interface Resource<Reply, Write> {
    */
   assertVisible(ctx: Context, id: number): Promise<void>
   /**
-   * Reads a list of parts of the record, after a check like that of `assertVisible`. The ETag of the
-   * list has the version of the record.
+   * Reads a list of parts of the record, after a check like that of `assertVisible`. The ETag of
+   * the list has the version of the record.
    */
   withVersionOf<R extends object>(ctx: Context, id: number, read: () => Promise<R>): Promise<R>
   /** Returns those of `ids` whose records exist and are visible to the caller. */

@@ -28,11 +28,6 @@ export function planOptions(
   errors: ValidationErrors,
 ): Plan {
   if (sent === undefined) return { options: [...present], removed: [] }
-  let last = Math.max(
-    0,
-    ...present.map(({ sort_order }) => sort_order),
-    ...sent.map(({ sort_order = 0 }) => sort_order),
-  )
   const taken = { ids: new Set<number>(), names: new Set<string>() }
   const options = sent.map((input, index): PlannedOption => {
     const refuse = (field: string, sentence: string): void => errors.invalid(`options.${index}.${field}`, sentence)
@@ -48,7 +43,7 @@ export function planOptions(
     else if (name !== '' && taken.names.has(fold(name))) refuse('name', `The name ${name} occurs twice.`)
     if (row) taken.ids.add(row.id)
     taken.names.add(fold(name))
-    return { id: row?.id ?? null, name, sort_order: input.sort_order ?? row?.sort_order ?? ++last }
+    return { id: row?.id ?? null, name, sort_order: input.sort_order ?? index + 1 }
   })
   return { options, removed: present.filter(({ id }) => !taken.ids.has(id)) }
 }

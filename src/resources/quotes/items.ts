@@ -94,7 +94,7 @@ function planItem(
     discount_amount: scaled(input.discount_amount) ?? fixedAmount(row, 'discount'),
     tax_percent: scaled(input.tax_percent) ?? row?.tax_percent ?? 0,
     tax_amount: scaled(input.tax_amount) ?? fixedAmount(row, 'tax'),
-    sort_order: input.sort_order ?? row?.sort_order ?? index + 1,
+    sort_order: input.sort_order ?? index + 1,
   }
   return { ...planned, ...totalsOf(planned, rules, errors) }
 }

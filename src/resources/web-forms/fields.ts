@@ -146,7 +146,7 @@ async function planOne(
     is_required: Number(isRequired),
     is_hidden: Number(isHidden),
     default_value: stored ?? null,
-    sort_order: input.sort_order ?? row?.sort_order ?? index + 1,
+    sort_order: input.sort_order ?? index + 1,
   }
 }
 
