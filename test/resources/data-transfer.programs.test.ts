@@ -88,6 +88,31 @@ describe('cells of other programs', () => {
     expect((await stored('products'))[0].description).toBe('One\nTwo')
   })
 
+  it('variants of Shopify have the title of their product, and rows of pictures are left out', async () => {
+    const { analysis, done } = await take(
+      'products',
+      'products_export.csv',
+      csv(
+        'Handle,Title,Body (HTML),Tags,Option1 Name,Option1 Value,Variant SKU,Variant Inventory Qty,Variant Price,Image Src',
+        'anchor,Leather Anchor,<p>Black</p>,mens,Size,S,A-S,7,69.99,a.jpg',
+        'anchor,,,,,M,A-M,0,69.99,b.jpg',
+        'anchor,,,,,,,,,c.jpg',
+        'cup,Cup,,,Title,Default Title,C,1,5,',
+        'mug,,,,Size,L,M-L,1,6,',
+      ),
+    )
+    expect(analysis.layout).toBe('shopify-products')
+    expect(done).toMatchObject({ processed_rows_count: 4, summary: { created: 4 } })
+    // The row of another product does not get the title of the product above it.
+    expect(done.errors).toMatchObject([])
+    expect((await stored('products')).map(({ sku, name, tags }: any) => [sku, name, tags.length])).toEqual([
+      ['A-S', 'Leather Anchor S', 1],
+      ['A-M', 'Leather Anchor M', 1],
+      ['C', 'Cup', 0],
+      ['M-L', 'L', 0],
+    ])
+  })
+
   it('numbers in other digits are numbers', async () => {
     const { done } = await take('persons', 'list.csv', csv('Name,Phone', 'A,٠٥٠١٢٣٤٥٦٧', 'B,０３－１２３４－５６７８'))
     expect(done.errors).toEqual([])

@@ -12,6 +12,7 @@ import { type ImportPlan, type RowReading, readRow } from './apply-row.ts'
 import type { CellFormats } from './cell-formats.ts'
 import { type FileColumn, type Mapping, readHeader } from './columns.ts'
 import { countryReader } from './countries.ts'
+import { filledDown } from './fill-down.ts'
 import { cardType, createFindings, type Findings, isWorkbook, readRows, type SheetRow } from './read-rows.ts'
 import { type CellReading, parseRow, type RowDraft } from './row-drafts.ts'
 import { UnreadableFile } from './unreadable-file.ts'
@@ -119,7 +120,8 @@ export async function openTable(
 ): Promise<AsyncGenerator<SheetRow>> {
   const { source, contentType } = await openFile(ctx, row)
   const { field_separator: separator, encoding, header_row: headerRow, sheet } = row
-  return readRows(source, { contentType, separator, encoding, headerRow, sheet, findings })
+  const rows = readRows(source, { contentType, separator, encoding, headerRow, sheet, findings })
+  return filledDown(rows, mappingOf(row))
 }
 
 export interface ImportTable {

@@ -123,12 +123,16 @@ export const dealLayouts: readonly Layout[] = [
     marks: [['handle'], ['title'], ['variant sku', 'variant price', 'sku']],
     columns: {
       'variant sku|sku': 'sku',
-      title: 'name',
-      handle: fallback('name'),
-      'body html|description': 'description',
+      title: { fields: ['name'], order: 1, fillDown: 'handle' },
+      // A product without variants has one with the name `Default Title`.
+      'option1 value': { fields: ['name'], order: 2, values: { 'default title': null } },
+      'option2 value': { fields: ['name'], order: 3 },
+      'option3 value': { fields: ['name'], order: 4 },
+      handle: null,
+      'body html|description': { fields: ['description'], fillDown: 'handle' },
       'variant price|price': 'price',
       'variant inventory qty|inventory quantity': 'quantity',
-      tags: 'tags',
+      tags: { fields: ['tags'], fillDown: 'handle' },
     },
   },
 ]

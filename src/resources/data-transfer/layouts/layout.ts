@@ -10,6 +10,8 @@ export interface LayoutRule {
   /** The header with the label, in the form of `normalizeHeader`. `#` stands for a number. */
   labelColumn?: string
   values?: Readonly<Record<string, string | null>>
+  /** The header of the column that groups rows, in the form of `normalizeHeader`. */
+  fillDown?: string
 }
 
 export interface Layout {

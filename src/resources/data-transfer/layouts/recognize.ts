@@ -57,7 +57,8 @@ const isFor = (columns: Layout['columns'], header: string, wanted: readonly stri
 }
 
 function toRule(rule: LayoutRule, number: string, headers: readonly string[]): ColumnRule {
-  const { fields, order, isFallback, label, labelColumn, values } = rule
+  const { fields, order, isFallback, label, labelColumn, values, fillDown } = rule
+  const group = fillDown === undefined ? undefined : headers.find((header) => normalizeHeader(header) === fillDown)
   const wanted = labelColumn?.replace('#', number)
   const labelled = wanted === undefined ? undefined : headers.find((header) => normalizeHeader(header) === wanted)
   return {
@@ -67,5 +68,6 @@ function toRule(rule: LayoutRule, number: string, headers: readonly string[]): C
     ...(label !== undefined && { label }),
     ...(labelled !== undefined && { label_column: labelled }),
     ...(values && { values: { ...values } }),
+    ...(group !== undefined && { fill_down: group }),
   }
 }
