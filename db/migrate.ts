@@ -89,6 +89,7 @@ export const migrations: readonly Migration[] = [
   step('0067_invitation_answers', () => import('./migrations/0067_invitation_answers.ts')),
   step('0068_send_times', () => import('./migrations/0068_send_times.ts')),
   step('0069_import_names', () => import('./migrations/0069_import_names.ts')),
+  step('0070_all_day_activities', () => import('./migrations/0070_all_day_activities.ts')),
 ]
 
 /**

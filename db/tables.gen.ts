@@ -16,6 +16,7 @@ export interface ActivitiesTable {
   created_at: string
   updated_at: string
   version: Generated<number>
+  is_all_day: Generated<number>
 }
 
 export interface ActivityFilesTable {

@@ -10,6 +10,8 @@ export interface Invitation {
   sequence: number
   start: Date
   end: Date
+  /** Whether the event takes whole days. `start` and `end` are then the starts of days in UTC. */
+  isAllDay: boolean
   summary: string
   description: string | null
   location: string | null
@@ -24,7 +26,8 @@ export interface Invitation {
 }
 
 export function inviteOf(invitation: Invitation): string {
-  const { uid, sequence, start, end, summary, description, location, organiser, attendees, created } = invitation
+  const { uid, sequence, start, end, isAllDay, summary, description, location, organiser, attendees, created } =
+    invitation
   const calendar = ical({
     prodId: { company: 'Accord CRM', product: 'Activities', language: 'EN' },
     method: ICalCalendarMethod.REQUEST,
@@ -36,6 +39,7 @@ export function inviteOf(invitation: Invitation): string {
     created,
     lastModified: created,
     start,
+    allDay: isAllDay,
     // iCalendar does not allow an end equal to the start, so such an event has no end.
     end: end > start ? end : null,
     summary: withoutControls(summary),

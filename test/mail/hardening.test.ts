@@ -160,6 +160,7 @@ describe('an invitation', () => {
       sequence: 1,
       start: new Date('2026-03-01T09:00:00Z'),
       end: new Date('2026-03-01T10:00:00Z'),
+      isAllDay: false,
       summary: text,
       description: text,
       location: text,

@@ -148,6 +148,7 @@ describe('an invitation', () => {
     sequence: 3,
     start: new Date('2026-03-10T14:00:00Z'),
     end: new Date('2026-03-10T15:00:00Z'),
+    isAllDay: false,
     summary: 'Demo; with, signs\r\nBEGIN:VALARM',
     description: 'Line one\nLine two',
     location: 'Köln',

@@ -21,6 +21,10 @@ export const currencyText = (value: number, { locale, currency }: Pick<Config, '
 /** Returns today's date in the installation's time zone. */
 export const today = (now: Date, zone: string): string => DateTime.fromJSDate(now, { zone }).toFormat('yyyy-MM-dd')
 
+/** Returns the start, in UTC, of the day that a time is in, as calendar files write whole days. */
+export const allDayDate = (time: string, zone: string): Date =>
+  DateTime.fromISO(time, { zone }).setZone('utc', { keepLocalTime: true }).toJSDate()
+
 export const slug = (name: string): string =>
   fold(name)
     .normalize('NFKD')

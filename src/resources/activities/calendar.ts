@@ -8,6 +8,7 @@ import { download } from '../../kernel/files/download.ts'
 import type { Handler } from '../../kernel/handler.ts'
 import { daysAfter, stamp } from '../../kernel/runtime/clock.ts'
 import { yieldIfDue } from '../../kernel/runtime/cooperative.ts'
+import { allDayDate } from '../../kernel/values/format.ts'
 import { personRef } from '../persons/contacts.ts'
 
 const daysBack = 30
@@ -51,6 +52,12 @@ async function nearestActivities(ctx: Context) {
     .sort((one, other) => begin(one) - begin(other) || one.id - other.id)
 }
 
+const statuses: Readonly<Record<string, ICalAttendeeStatus>> = {
+  accepted: ICalAttendeeStatus.ACCEPTED,
+  tentative: ICalAttendeeStatus.TENTATIVE,
+  declined: ICalAttendeeStatus.DECLINED,
+}
+
 /** Returns the participants who have an e-mail address, by activity id. */
 async function attendeesOf(ctx: Context, activityIds: readonly number[]): Promise<Map<number, ICalAttendeeData[]>> {
   // PostgreSQL rejects `in ()`.
@@ -60,7 +67,9 @@ async function attendeesOf(ctx: Context, activityIds: readonly number[]): Promis
     .leftJoin('users', 'users.id', 'part.user_id')
     .leftJoin('persons', 'persons.id', 'part.person_id')
     .select(['part.activity_id', 'users.name as user_name', 'users.email as user_email'])
+    .innerJoin('activities', 'activities.id', 'part.activity_id')
     .select(['persons.id as person_id', 'persons.name as person_name', 'persons.emails as person_emails'])
+    .select(['part.response', 'part.answered_from', 'part.answered_to', 'schedule_from', 'schedule_to'])
     .where('part.activity_id', 'in', activityIds)
     .orderBy('part.id')
     .execute()
@@ -69,7 +78,9 @@ async function attendeesOf(ctx: Context, activityIds: readonly number[]): Promis
     const person = personRef(row.person_id ?? 0, row.person_name ?? '', row.person_emails ?? '[]')
     const email = row.user_email ?? person.email
     if (email === null) continue
-    const attendee = { name: quotable(row.user_name ?? person.name), email, status: ICalAttendeeStatus.NEEDSACTION }
+    const isCurrent = row.answered_from === row.schedule_from && row.answered_to === row.schedule_to
+    const status = (isCurrent && statuses[row.response ?? '']) || ICalAttendeeStatus.NEEDSACTION
+    const attendee = { name: quotable(row.user_name ?? person.name), email, status }
     found.set(row.activity_id, [...(found.get(row.activity_id) ?? []), attendee])
   }
   return found
@@ -100,13 +111,17 @@ function foldLine(line: string): string {
   return text
 }
 
+/** Returns the time of an event. The library writes the date of a whole day in UTC. */
+const dateOf = (time: string | null, isAllDay: boolean, zone: string): Date =>
+  isAllDay ? allDayDate(time ?? '', zone) : new Date(time ?? 0)
+
 export const getActivityCalendar: Handler<'getActivityCalendar'> = async (ctx) => {
   const rows = await nearestActivities(ctx)
   const attendees = await attendeesOf(
     ctx,
     rows.map(({ id }) => id),
   )
-  const { appName, mailDomain } = ctx.services.config
+  const { appName, mailDomain, timezone } = ctx.services.config
   const calendar = ical({
     name: quotable(appName),
     prodId: { company: 'Accord CRM', product: 'Activities', language: 'EN' },
@@ -115,7 +130,11 @@ export const getActivityCalendar: Handler<'getActivityCalendar'> = async (ctx) =
   const parts = [frame.slice(0, -calendarEnd.length)]
   for (const row of rows) {
     await yieldIfDue()
-    const [from, to] = [new Date(row.schedule_from ?? 0), new Date(row.schedule_to ?? 0)]
+    const isAllDay = row.is_all_day === 1
+    const [from, to] = [row.schedule_from, row.schedule_to].map((time) => dateOf(time, isAllDay, timezone)) as [
+      Date,
+      Date,
+    ]
     const event = calendar.createEvent({
       id: `activity-${row.id}@${mailDomain}`,
       sequence: row.version,
@@ -123,6 +142,7 @@ export const getActivityCalendar: Handler<'getActivityCalendar'> = async (ctx) =
       created: new Date(row.created_at),
       lastModified: new Date(row.updated_at),
       start: from,
+      allDay: isAllDay,
       // iCalendar requires the end to be after the start. An event without a duration gets no end.
       end: to > from ? to : null,
       summary: row.title ?? '',

@@ -11,7 +11,18 @@ import {
 } from '../../kernel/resource/csv-cells.ts'
 
 export const activityColumns = (): CsvColumns<Schema<'Activity'>> => [
-  ...plain('id', 'type', 'title', 'comment', 'location', 'schedule_from', 'schedule_to', 'is_done', 'user_id'),
+  ...plain(
+    'id',
+    'type',
+    'title',
+    'comment',
+    'location',
+    'schedule_from',
+    'schedule_to',
+    'is_all_day',
+    'is_done',
+    'user_id',
+  ),
   nameColumn('user'),
   listColumn('participants', ({ participants }) =>
     participants.map(({ user, person }) =>

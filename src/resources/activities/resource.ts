@@ -79,6 +79,7 @@ export const activities = defineResource({
     location: row.location,
     schedule_from: row.schedule_from,
     schedule_to: row.schedule_to,
+    is_all_day: row.is_all_day === 1,
     is_done: row.is_done === 1,
     user_id: row.user_id,
     user: userRef(row.user_id, row.user_name, row.user_email, pictureUrl(ctx, row.user_image)),

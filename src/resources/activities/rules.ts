@@ -1,6 +1,8 @@
 // Validates activities by type, beyond the schema of the body.
+import { DateTime } from 'luxon'
 import type { Schema } from '../../contract/types.ts'
 import type { Writing } from '../../kernel/resource/define-resource.ts'
+import { stamp } from '../../kernel/runtime/clock.ts'
 import { textKey } from '../../kernel/values/names.ts'
 import { resolveOwnerId } from '../users/owner.ts'
 import { checkFiles, type FileInput } from './files.ts'
@@ -19,6 +21,7 @@ interface Current {
   comment: string | null
   schedule_from: string | null
   schedule_to: string | null
+  is_all_day: number
   is_done: number
   user_id: number | null
 }
@@ -60,12 +63,25 @@ function mergeTexts(
   return texts
 }
 
+/** Returns the start of the first day, and the start of the day after the last one. */
+function wholeDays({ schedule_from: from, schedule_to: to }: Record<Text, string | null>, zone: string) {
+  if (from === null || to === null || to < from) return {}
+  const [first, last] = [from, to].map((time) => DateTime.fromISO(time, { zone }).startOf('day')) as [
+    DateTime,
+    DateTime,
+  ]
+  const end = last > first ? last : first.plus({ days: 1 })
+  return { schedule_from: stamp(first.toJSDate()), schedule_to: stamp(end.toJSDate()) }
+}
+
 export async function toActivityRow(body: ActivityBody, writing: Writing<Current>): Promise<Record<string, unknown>> {
   const { current, errors } = writing
   const type = (current?.type ?? body.type ?? 'note') as ActivityType
   if (body.type !== undefined && body.type !== type)
     errors.invalid('type', 'The type of an activity cannot be changed.')
+  const isAllDay = !isRecord(type) && (body.is_all_day ?? current?.is_all_day === 1)
   const texts = mergeTexts(body, writing, type)
+  if (isAllDay) Object.assign(texts, wholeDays(texts, writing.ctx.services.config.timezone))
   const owner = await resolveOwnerId(writing, body.user_id)
   const isDone = body.is_done ?? (current ? current.is_done === 1 : isRecord(type))
   const { attendees, isChanged } = await checkParticipants(writing, body.participants)
@@ -91,6 +107,7 @@ export async function toActivityRow(body: ActivityBody, writing: Writing<Current
     ...texts,
     title_key: texts.title === null ? null : textKey(texts.title),
     location: body.location,
+    is_all_day: isAllDay ? 1 : 0,
     is_done: isDone ? 1 : 0,
     user_id: owner,
   }

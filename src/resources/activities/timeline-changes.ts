@@ -22,6 +22,7 @@ export const emptyActivityFields = (): Pick<
   | 'location'
   | 'schedule_from'
   | 'schedule_to'
+  | 'is_all_day'
   | 'participants'
   | 'files'
   | `${'lead' | 'person' | 'organization' | 'product' | 'warehouse' | 'quote'}_ids`
@@ -36,6 +37,7 @@ export const emptyActivityFields = (): Pick<
   location: null,
   schedule_from: null,
   schedule_to: null,
+  is_all_day: false,
   participants: [],
   files: [],
   lead_ids: [],

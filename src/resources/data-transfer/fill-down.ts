@@ -1,5 +1,5 @@
-// Fills cells from the row above. Shopify writes the title of a product only in the row of its first
-// variant, and the rows of further pictures have nothing else.
+// Fills cells from the row above. Shopify writes the title of a product only in the row of its
+// first variant, and the rows of further pictures have nothing else.
 import { type Mapping, mappedFields } from './columns.ts'
 import type { SheetRow } from './read-rows.ts'
 
@@ -11,8 +11,8 @@ interface Filling {
 }
 
 /**
- * Yields the header and the rows. In columns whose rule has `fill_down`, an empty cell gets the value
- * of the last row of its group. Leaves out rows whose other mapped cells are all empty.
+ * Yields the header and the rows. In columns whose rule has `fill_down`, an empty cell gets the
+ * value of the last row of its group. Leaves out rows whose other mapped cells are all empty.
  */
 export async function* filledDown(rows: AsyncGenerator<SheetRow>, mapping: Mapping | null): AsyncGenerator<SheetRow> {
   const { value: header } = await rows.next()

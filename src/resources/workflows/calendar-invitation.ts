@@ -5,6 +5,7 @@ import { Readable } from 'node:stream'
 import type { Schema } from '../../contract/types.ts'
 import { type Context, canCall } from '../../kernel/context.ts'
 import type { Uploads } from '../../kernel/files/multipart.ts'
+import { allDayDate } from '../../kernel/values/format.ts'
 import type { Snapshot } from '../../kernel/write/events.ts'
 import { inviteOf } from '../../mail/invite.ts'
 import { persons } from '../persons/resource.ts'
@@ -71,12 +72,23 @@ export async function uploadInvitation(
 ): Promise<Uploads | null> {
   const { schedule_from: from, schedule_to: to } = record as Partial<Schema<'Activity'>>
   if (entity !== 'activities' || isGone || !from || !to) return null
-  const { id, version, title, comment, location, user, updated_at } = record as unknown as Schema<'Activity'>
+  const { timezone } = ctx.services.config
+  const {
+    id,
+    version,
+    title,
+    comment,
+    location,
+    user,
+    updated_at,
+    is_all_day: isAllDay,
+  } = record as unknown as Schema<'Activity'>
   const text = inviteOf({
     uid: `activity-${id}@${ctx.services.config.mailDomain}`,
     sequence: version,
-    start: new Date(from),
-    end: new Date(to),
+    start: isAllDay ? allDayDate(from, timezone) : new Date(from),
+    end: isAllDay ? allDayDate(to, timezone) : new Date(to),
+    isAllDay,
     summary: title ?? '',
     description: comment,
     location,
