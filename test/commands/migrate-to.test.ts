@@ -416,6 +416,7 @@ const textFor = (column: string): string => (/_at$|_until$|_start$|^run_for$/.te
 /** Values that check constraints require. */
 const demanded: Record<string, string | number> = {
   'activity_participants.user_id': 1,
+  'activity_participants.response': 'accepted',
   'idempotency_keys.token_id': 1,
 }
 
