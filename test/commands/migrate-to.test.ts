@@ -412,7 +412,8 @@ async function fillRest(store: Store): Promise<void> {
   await store.db.deleteFrom('events').where('id', '=', 5000).execute()
 }
 
-const textFor = (column: string): string => (/_at$|_until$|_start$|^run_for$|^answered_/.test(column) ? start : `${column} 名前`)
+const textFor = (column: string): string =>
+  /_at$|_until$|_start$|^run_for$|^answered_/.test(column) ? start : `${column} 名前`
 /** Values that check constraints require. */
 const demanded: Record<string, string | number> = {
   'activity_participants.user_id': 1,

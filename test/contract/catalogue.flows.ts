@@ -61,7 +61,7 @@ const answerInvitation: Flow = async ({ server }) => {
   const [address, response, at] = ['admin@example.com', 'accepted', null] as const
   const answers = [{ uid: `activity-${id}@${services.config.mailDomain}`, address, response, at }]
   await transaction(systemContext(services, 'inbound_mail'), (ctx) =>
-    queueAnswers(ctx, { answers, authors: [address], sender: [] }),
+    queueAnswers(ctx, { answers, authors: [address] }),
   )
 }
 

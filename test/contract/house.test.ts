@@ -388,7 +388,7 @@ describe('files', () => {
 describe('the contract', () => {
   it('knows these words of our own and no other', () => {
     const words =
-      'ability any-origin any-user areas bytes carried-by deferred derived entity events headers hint line no-event permission served-by value'.split(
+      'ability any-origin any-user areas bytes carried-by deferred derived entity events explicit-null headers hint line no-event permission served-by value'.split(
         ' ',
       )
     expect([...new Set(extensionKeys.map(({ name }) => name))].sort()).toEqual(words.map((word) => `x-${word}`))

@@ -84,6 +84,11 @@ describe('the charset of an e-mail', () => {
     expect([mail.subject, mail.from?.name]).toEqual(['Запрос цены', 'Запрос цены'])
   })
 
+  it.each(['utf-16le', 'base64', 'utf-7', 'hex'])('of plain bytes in headers is never %s', async (charset) => {
+    const headers = [`Content-Type: text/plain; charset=${charset}`]
+    expect((await read({ subject: 'M\xfcller +AGE-', headers })).subject).toBe('Müller +AGE-')
+  })
+
   it('of plain bytes in headers is that of the first part', async () => {
     const body = '--b\r\nContent-Type: text/plain; charset=koi8-r\r\n\r\n\xf0\xd2\xc9\r\n--b--'
     const headers = ['Content-Type: multipart/mixed; boundary=b']
@@ -186,6 +191,8 @@ describe('the body of an e-mail', () => {
     const mail = await read({ headers: ['Content-Type: multipart/alternative; boundary=b'], body: body.join('') })
     expect(mail.attachments.map(({ name }) => name)).toEqual(['page.html'])
     expect(mail.html).toContain('<p>Hi</p>')
+    const alone = await read({ headers: ['Content-Type: text/x-amp-html'], body: '<html>Hi</html>' })
+    expect(alone.attachments).toHaveLength(1)
   })
 })
 

@@ -67,6 +67,24 @@ describe('an activity of whole days', () => {
     expect((await server.admin.post('/activities', { ...fair, is_all_day: false, ...later })).status).toBe(201)
   })
 
+  it.each([
+    ['9999-12-31T23:30:00Z', '9999-12-31T23:30:00Z'],
+    ['0001-01-01T00:00:00Z', '0001-01-01T00:00:00Z'],
+  ])('is refused when its days cannot be stored: %s', async (schedule_from, schedule_to) => {
+    const { status, body } = await server.admin.post('/activities', { ...fair, schedule_from, schedule_to })
+    expect([status, Object.keys(body.errors)]).toEqual([422, ['schedule_to']])
+  })
+
+  it('ends at the start of a day that begins at one o’clock', async () => {
+    const cairo = await startServer({ config: { timezone: 'Africa/Cairo' } })
+    const days = { schedule_from: '2026-04-24', schedule_to: '2026-04-24' }
+    const made = (await cairo.admin.post('/activities', { ...fair, ...days })).body.data
+    expect(made.schedule_to).toBe(new Date('2026-04-25T00:00:00+03:00').toISOString())
+    const put = (await cairo.admin.put(`/activities/${made.id}`, { title: 'Other' })).body.data
+    expect(timesOf(put)).toEqual(timesOf(made))
+    await cairo.close()
+  })
+
   it('is not for notes, which have no times', async () => {
     const note = await server.admin.post('/activities', { type: 'note', comment: 'x', is_all_day: true })
     expect(note.body.data.is_all_day).toBe(false)

@@ -28,6 +28,7 @@ async function meeting(): Promise<{ id: number; version: number }> {
 
 interface Answer {
   from?: string
+  sender?: string
   attendee?: string
   partstat?: string
   stamp?: string
@@ -61,10 +62,11 @@ const calendar = (
 
 let count = 0
 async function receive(uid: string, answer: Answer = {}): Promise<void> {
-  const { from = 'ada@example.com' } = answer
+  const { from = 'ada@example.com', sender } = answer
   const email = [
     `Message-ID: <reply-${++count}@example.com>`,
     `From: "Lovelace, Ada" <${from}>`,
+    ...(sender === undefined ? [] : [`Sender: ${sender}`]),
     'To: crm@crm.example.com',
     'Subject: Accepted: Demo',
     'Date: Sun, 1 Mar 2026 09:00:00 +0000',
@@ -137,6 +139,7 @@ describe('the answer to an invitation', () => {
 
   it.each<[string, Answer, string?]>([
     ['of somebody else', { from: 'eve@example.com' }],
+    ['of somebody else with another Sender', { from: 'eve@evil.example', sender: 'ada@example.com' }],
     ['of an address that does not take part', { from: 'eve@example.com', attendee: 'eve@example.com' }],
     ['to an invitation of another system', {}, 'activity-1@other.example.com'],
     ['that is none: a new invitation', { method: 'REQUEST' }],

@@ -51,6 +51,27 @@ describe('who gets no mailings', () => {
     ])
   })
 
+  it('is not read from empty marks, words for no, links and reasons', async () => {
+    const rows = ['FALSCH', '0000-00-00 00:00:00', '-', 'N/A', 'faux', '0'].map(
+      (mark, index) => `P${index},p${index}@x.example,${mark},https://x.example/u/${index},n/a`,
+    )
+    await take('persons', 'list.csv', csv('Name,Email,Email Opt Out,Unsubscribe Link,Opt out reason', ...rows))
+    const found = (await stored('persons')).map(({ subscribed }: any) => subscribed)
+    expect(found).toEqual(Array.from({ length: 6 }, () => null))
+  })
+
+  it('never lifts an opt-out by a status, and counts in any order of the columns', async () => {
+    const person = { name: 'A', emails: [{ value: 'a@x.example' }], subscribed: false }
+    await server.admin.post('/contacts/persons', person)
+    const { done } = await take(
+      'persons',
+      'list.csv',
+      csv('Name,Email,Email marketing status,Opt out', 'A,a@x.example,Subscribed,', 'B,b@x.example,Subscribed,Yes'),
+    )
+    expect((await stored('persons')).map(({ subscribed }: any) => subscribed)).toEqual([false, false])
+    expect(done.changes).toContainEqual({ column: 'Opt out', from: 'Yes', to: 'false', count: 1 })
+  })
+
   it('is known from any of several columns', async () => {
     await take(
       'persons',
@@ -86,6 +107,8 @@ describe('cells of other programs', () => {
   it('line breaks of WooCommerce become line breaks', async () => {
     await take('products', 'list.csv', csv('SKU,Name,Description,Price,Quantity', 'A1,Chair,One\\nTwo,10,1'))
     expect((await stored('products'))[0].description).toBe('One\nTwo')
+    await take('products', 'list.csv', csv('SKU,Name,Description,Price,Quantity', 'A2,Chair,C:\\new\\table,10,1'))
+    expect((await stored('products'))[1].description).toBe('C:\\new\\table')
   })
 
   it('variants of Shopify have the title of their product, and rows of pictures are left out', async () => {
@@ -181,6 +204,20 @@ describe('deals of other programs', () => {
     const [lead] = await stored('leads')
     const person = (await server.admin.get(`/contacts/persons/${lead.person.id}`)).body.data
     expect(person.contact_numbers).toMatchObject([{ value: '555-0100 ext. 7' }])
+  })
+
+  it('keep the numbers of known persons, and the report says so', async () => {
+    await server.admin.post('/contacts/persons', { name: 'Ann', emails: [{ value: 'a@x.example' }] })
+    const { done } = await take('leads', 'list.csv', csv('Title,Value,Email,Phone', 'Roof,100,a@x.example,555-0100'))
+    expect(done.changes).toContainEqual({ column: 'Phone', from: '555-0100', to: null, count: 1 })
+  })
+
+  it('keep their person when only an organization is sent for a stored lead', async () => {
+    const made = await server.admin.post('/leads', { title: 'D', lead_value: 1, person: { name: 'Ann' } })
+    const { id } = made.body.data
+    const { done } = await take('leads', 'list.csv', csv('id,title,company,value', `${id},D,NewCo,77`))
+    expect(done.errors).toMatchObject([{ column: 'company', code: 'cell_omitted' }])
+    expect((await stored('leads'))[0]).toMatchObject({ lead_value: 77, person: { name: 'Ann' } })
   })
 
   it('have one date for closed and for open ones, in German too', async () => {

@@ -39,3 +39,15 @@ it('asks nothing of a change that changes nothing, which lends no rights', async
   const { id } = (await server.admin.post(path, sent)).body.data
   expect((await (await tokenWith()).put(`${path}/${id}`, sent)).status).toBe(200)
 })
+
+it('needs the same for a change of the template of an active campaign', async () => {
+  const made = await server.admin.post(path, { ...body(), status: true })
+  expect(made.status, made.text).toBe(201)
+  const change = { content: `<p>${unique()}</p>` }
+  const put = (caller: Awaited<ReturnType<typeof tokenWith>>) =>
+    caller.put(`/settings/email-templates/${template}`, change)
+  const refused = await put(await tokenWith('emails:write'))
+  expect([refused.status, refused.body.required]).toEqual([403, 'persons:read'])
+  expect((await put(await tokenWith('emails:write', 'persons:read'))).status).toBe(200)
+  expect((await put(await tokenWith())).status).toBe(200)
+})

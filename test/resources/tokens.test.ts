@@ -97,6 +97,11 @@ describe('createToken', () => {
     )
   })
 
+  it.each(['expires_at', 'expires_in_days'])('takes no empty text for a token without an end: %s', async (field) => {
+    const { status, body } = await server.admin.post('/tokens', { name: 'n', [field]: '' })
+    expect([status, Object.keys(body.errors)]).toEqual([422, [field]])
+  })
+
   it('says everything that is wrong at once, and creates nothing', async () => {
     const { status, body } = await server.admin.post('/tokens', {
       name: 'wrong',

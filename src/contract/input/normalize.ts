@@ -19,6 +19,8 @@ export interface Shape {
   'x-value'?: string
   /** Whether the text is a name in one line, in which tabs and line breaks become blanks. */
   'x-line'?: boolean
+  /** Whether an empty text is refused, because null removes a limit. */
+  'x-explicit-null'?: boolean
   pattern?: string
   minLength?: number
   properties?: Record<string, Shape>
@@ -194,7 +196,7 @@ function normalizeScalar(value: unknown, shape: Shape, { zone }: Reading): unkno
     // An enum value is not trimmed, because an enum may contain a tab.
     const text = shape.enum ? value : composed(withNewlines(value).trim())
     if (text === '' && !allowed.includes('null')) return undefined
-    if (text === '') return null
+    if (text === '') return shape['x-explicit-null'] ? text : null
     if (kind === 'date-time') return canonicalTime(text, zone) ?? text
     if (kind === 'date') return canonicalDate(text, zone) ?? text
     if (kind === 'email') return canonicalAddress(text)
@@ -204,7 +206,7 @@ function normalizeScalar(value: unknown, shape: Shape, { zone }: Reading): unkno
     return text
   }
   const trimmed = value.trim()
-  if (trimmed === '') return allowed.includes('null') ? null : value
+  if (trimmed === '') return allowed.includes('null') && !shape['x-explicit-null'] ? null : value
   // Spreadsheets and integration tools send ids as texts.
   if (allowed.includes('integer') && wholeNumber.test(trimmed)) return Number(trimmed)
   if (allowed.includes('number') && shape.format !== undefined && decimalText.test(trimmed) && isExactNumber(trimmed))

@@ -41,7 +41,7 @@ export const inOneLine = (text: string): string =>
  */
 export const asciiDigits = (text: string): string =>
   text
-    .replaceAll(/[\uff01-\uff5e]/g, (sign) => sign.normalize('NFKC'))
+    .replaceAll(/[\uff01-\uff5e\u{1d7ce}-\u{1d7ff}]/gu, (sign) => sign.normalize('NFKC'))
     .replaceAll(/(?![0-9])\p{Nd}/gu, (digit) => {
       // The zero of a script has a code that ends with 0 or 6 in hexadecimal notation.
       const code = digit.codePointAt(0) ?? 0

@@ -13,9 +13,20 @@ export function utf8PartHeaders(contentType: string): Transform {
     /;\s{0,9}boundary\s{0,9}=\s{0,9}(?:"([^"]{1,200})"|([^\s;]{1,200}))/i.exec(contentType) ?? []
   const boundary = quoted ?? plain
   if (boundary === undefined) return new PassThrough()
-  const delimiter = Buffer.from(`--${boundary}`, 'latin1')
-  let rest: Buffer = Buffer.alloc(0)
+  const delimiter = Buffer.from(`\r\n--${boundary}`, 'latin1')
+  // The first delimiter needs no line break before it, so the text begins behind one.
+  let rest: Buffer = Buffer.from('\r\n')
+  let isFirst = true
   let isHeader = false
+
+  /** Returns the place of a delimiter in `rest`, or -1. */
+  function delimiterIn(isLast: boolean): number {
+    for (let at = rest.indexOf(delimiter); at >= 0; at = rest.indexOf(delimiter, at + 1)) {
+      const next = rest.toString('latin1', at + delimiter.length, at + delimiter.length + 2)
+      if (/^(\r\n|--|[ \t])/.test(next) || (next.length < 2 && !isLast)) return at
+    }
+    return -1
+  }
 
   /** Returns the bytes that can be passed on, and keeps the others in `rest`. */
   function take(isLast: boolean): Buffer[] {
@@ -25,13 +36,14 @@ export function utf8PartHeaders(contentType: string): Transform {
       rest = rest.subarray(length)
     }
     for (;;) {
-      const end = rest.indexOf(isHeader ? headerEnd : delimiter)
-      if (end < 0) {
+      const end = isHeader ? rest.indexOf(headerEnd) : delimiterIn(isLast)
+      const isOpen = !isHeader && end >= 0 && end + delimiter.length + 2 > rest.length && !isLast
+      if (end < 0 || isOpen) {
         const isLong = isHeader && rest.length > maxHeaderSize
         if (isLong) isHeader = false
-        const kept = isLast || isLong ? 0 : isHeader ? rest.length : delimiter.length - 1
+        const kept = isLast || isLong ? 0 : isHeader ? rest.length : delimiter.length + 1
         pass(Math.max(0, rest.length - kept))
-        return passed
+        break
       }
       if (isHeader) {
         const header = rest.subarray(0, end)
@@ -40,6 +52,19 @@ export function utf8PartHeaders(contentType: string): Transform {
       } else pass(end + delimiter.length)
       isHeader = !isHeader
     }
+    return withoutLineBreak(passed)
+  }
+
+  /** Removes the line break that was put before the text. */
+  function withoutLineBreak(passed: Buffer[]): Buffer[] {
+    const all = Buffer.concat(passed)
+    if (!isFirst) return [all]
+    if (all.length < 2) {
+      rest = Buffer.concat([all, rest])
+      return []
+    }
+    isFirst = false
+    return [all.subarray(2)]
   }
 
   return new Transform({

@@ -45,7 +45,9 @@ function withUtf8Headers(bytes: Uint8Array): Uint8Array {
   const headers = buffer.subarray(0, end)
   if (isUtf8(headers)) return bytes
   const types = [contentType.exec(text.slice(0, end)), contentType.exec(text.slice(end, end + 16 * 1024))]
-  const label = types.flatMap((type) => type?.[0].match(charsetParameter) ?? [])[0] ?? 'utf-8'
+  const named = types.flatMap((type) => type?.[0].match(charsetParameter) ?? [])[0] ?? 'utf-8'
+  // The names of headers are ASCII, which these charsets do not contain.
+  const label = /^(utf-?(7|16|32)|ucs|iso-2022|hz|unicode)/i.test(named) ? 'utf-8' : named
   return Buffer.concat([Buffer.from(decodeMailText(headers, label)), buffer.subarray(end)])
 }
 

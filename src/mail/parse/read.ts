@@ -88,7 +88,8 @@ export async function readMail(bytes: Uint8Array, envelope: readonly string[]): 
   const email = await parseBytes(withReadableType(content))
   if (!email.headers.some(({ key }) => identifyingHeaders.test(key)))
     throw new UnreadableMail('This is not an e-mail: it has no headers.')
-  const files = email.attachments.filter(isFile)
+  const hasBody = email.text !== undefined || email.html !== undefined
+  const files = email.attachments.filter((part) => isFile(part) || !hasBody)
   return assembleMail({
     headers: email.headers,
     text: textOf(email),
@@ -106,8 +107,8 @@ export async function readMail(bytes: Uint8Array, envelope: readonly string[]): 
 }
 
 /** Returns whether a part is a file, and not another form of the body: AMP is HTML for Gmail. */
-const isFile = ({ mimeType, disposition }: Attachment): boolean =>
-  mimeType !== 'text/x-amp-html' || disposition === 'attachment'
+const isFile = ({ mimeType, disposition, filename }: Attachment): boolean =>
+  mimeType !== 'text/x-amp-html' || disposition === 'attachment' || Boolean(filename)
 
 /** Returns the first author. The parser does not know names with unquoted commas. */
 const senderOf = ({ headers, from }: Email): Mailbox | null => {

@@ -42,7 +42,7 @@ const replaced = new Map<string, string>()
  */
 export function standInFor(label: string): string | null {
   const plain = label.toLowerCase()
-  if (isStandard(plain) || !iconv.encodingExists(plain)) return null
+  if (isStandard(plain) || encodingOf(plain) !== plain) return null
   const known = [...replaced].find(([, meant]) => meant === plain)?.[0]
   const free = known ?? standIns[replaced.size]
   if (free !== undefined) replaced.set(free, plain)
@@ -68,7 +68,8 @@ function encodingOf(label: string): string {
     .slice(0, 40)
   const meant = replaced.get(plain) ?? plain
   const name = aliases[meant] ?? meant
-  return iconv.encodingExists(name) || name === 'iso-2022-jp' ? name : 'utf-8'
+  const isText = !/^(base64|hex|binary|internal.*)$/.test(name)
+  return (isText && iconv.encodingExists(name)) || name === 'iso-2022-jp' ? name : 'utf-8'
 }
 
 // The decoders of Node. The process that parses e-mails replaces the global TextDecoder later.

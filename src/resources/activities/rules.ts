@@ -63,14 +63,19 @@ function mergeTexts(
   return texts
 }
 
-/** Returns the start of the first day, and the start of the day after the last one. */
+/**
+ * Returns the start of the first day, and the start of the day after the last one. Returns null
+ * when a start cannot be stored.
+ */
 function wholeDays({ schedule_from: from, schedule_to: to }: Record<Text, string | null>, zone: string) {
   if (from === null || to === null || to < from) return {}
   const [first, last] = [from, to].map((time) => DateTime.fromISO(time, { zone }).startOf('day')) as [
     DateTime,
     DateTime,
   ]
-  const end = last > first ? last : first.plus({ days: 1 })
+  // A day may begin at 01:00, after a change of the clock.
+  const end = last > first ? last : first.plus({ days: 1 }).startOf('day')
+  if (first.toUTC().year < 1 || end.toUTC().year > 9999) return null
   return { schedule_from: stamp(first.toJSDate()), schedule_to: stamp(end.toJSDate()) }
 }
 
@@ -81,7 +86,11 @@ export async function toActivityRow(body: ActivityBody, writing: Writing<Current
     errors.invalid('type', 'The type of an activity cannot be changed.')
   const isAllDay = !isRecord(type) && (body.is_all_day ?? current?.is_all_day === 1)
   const texts = mergeTexts(body, writing, type)
-  if (isAllDay) Object.assign(texts, wholeDays(texts, writing.ctx.services.config.timezone))
+  if (isAllDay) {
+    const days = wholeDays(texts, writing.ctx.services.config.timezone)
+    if (days === null) errors.invalid('schedule_to', 'The days must be in the years 1 to 9999.')
+    else Object.assign(texts, days)
+  }
   const owner = await resolveOwnerId(writing, body.user_id)
   const isDone = body.is_done ?? (current ? current.is_done === 1 : isRecord(type))
   const { attendees, isChanged } = await checkParticipants(writing, body.participants)

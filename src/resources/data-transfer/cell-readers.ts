@@ -17,8 +17,12 @@ export const readText = (cell: string): string => cell
 export const readDecimal: CellReader = (cell, formats) => readFormattedNumber(cell, formats)
 export const readCountryCode: CellReader = (cell, { country }) => country(cell)
 
-/** Reads a text of several lines. WooCommerce writes a line break as `\\n`. */
-export const readLines = (cell: string): string => (cell.includes('\n') ? cell : cell.replaceAll(/(?<!\\)\\n/g, '\n'))
+/**
+ * Reads a text of several lines. WooCommerce writes a line break as `\n`. A text with a path of
+ * Windows stays as it is.
+ */
+export const readLines = (cell: string): string =>
+  cell.includes('\n') || /[A-Za-z]:\\|\\(?!n)\w/.test(cell) ? cell : cell.replaceAll(/(?<!\\)\\n/g, '\n')
 
 /** Drops the time of day, which other programs write for a date as well. */
 export const readDate: CellReader = (cell, formats) =>

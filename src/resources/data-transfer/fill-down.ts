@@ -38,6 +38,6 @@ export async function* filledDown(rows: AsyncGenerator<SheetRow>, mapping: Mappi
       if (value.trim() !== '') last.set(index, { group: of, value })
       else if (before !== undefined && of !== '' && before.group === of) all[index] = before.value
     }
-    if (deciding.some((index) => (all[index] ?? '').trim() !== '')) yield { row, cells: all }
+    if (deciding.length === 0 || deciding.some((index) => (all[index] ?? '').trim() !== '')) yield { row, cells: all }
   }
 }

@@ -38,6 +38,13 @@ export const splitNames = (cell: string): string[] => {
   return filled(cell.split(/[,;\r\n]|\s\/\s/))
 }
 
+/** Returns the first of several names in a cell such as `Ann (a@x); Bob (b@x)`. */
+export const firstIn = (cell: string): string => {
+  // A semicolon may end an HTML entity such as `&amp;`.
+  const first = cell.split(/(?<!&#?\w{1,10});|\|/)[0]?.trim() ?? ''
+  return first === '' ? cell.trim() : first
+}
+
 /** Splits addresses, and returns `a@x` for `Ann <a@x>`, `Ann (a@x)` and `mailto:a@x`. */
 export function splitAddresses(cell: string): string[] {
   const parts = filled(own.test(cell) ? cell.split(own) : splitOutside(cell, ',;\r\n'))

@@ -6,9 +6,9 @@ import { queryCached } from '../../kernel/query/statement-cache.ts'
 import { addressKey } from '../../kernel/values/format.ts'
 import { foldedPartOf, hasFoldedKey, searchFold, textKey } from '../../kernel/values/names.ts'
 import type { ImportPlan } from './apply-row.ts'
-import { nameIn } from './list-cells.ts'
+import { firstIn, nameIn } from './list-cells.ts'
 import { personsByAddress } from './match-records.ts'
-import { addressesOf, type Directory, firstOf, loadDirectory, personNameOf } from './references.ts'
+import { addressesOf, type Directory, loadDirectory, personNameOf } from './references.ts'
 import type { RowDraft } from './row-drafts.ts'
 import type { ImportLine } from './run.ts'
 
@@ -71,7 +71,7 @@ async function personsByName(
   ctx: Context,
   given: readonly (string | undefined)[],
 ): Promise<{ id: number; name_key: string }[]> {
-  const names = given.flatMap((name) => (name === undefined ? [] : searchFold(nameIn(firstOf(name)))))
+  const names = given.flatMap((name) => (name === undefined ? [] : searchFold(nameIn(firstIn(name)))))
   const found: { id: number; name_key: string }[] = []
   const asked = [...new Set(names)]
   for (let from = 0; from < asked.length; from += personsPerQuery) {

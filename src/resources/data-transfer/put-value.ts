@@ -12,8 +12,16 @@ interface Change {
   to: string | null
 }
 
-/** Adds a change for a value that is not imported, because another column has filled the field. */
-export function putValue(body: Record<string, unknown>, column: FileColumn, value: unknown, changes: Change[]): void {
+/**
+ * Puts the value into the body. Adds a change for a value that is not imported, because another
+ * column has filled the field. Returns whether the column counts; that of a fallback may not.
+ */
+export function putValue(
+  body: Record<string, unknown>,
+  column: FileColumn,
+  value: unknown,
+  changes: Change[],
+): boolean {
   const present = column.path.reduce<unknown>(
     (inner, key) =>
       typeof inner === 'object' && inner !== null && Object.hasOwn(inner, key) ? Reflect.get(inner, key) : undefined,
@@ -21,13 +29,9 @@ export function putValue(body: Record<string, unknown>, column: FileColumn, valu
   )
   if (present === undefined || present === null) {
     put(body, column.path, value)
-    return
+    return true
   }
-  if (column.isFallback) {
-    // The change of a constant is none, because the constant is not used.
-    if (column.constant !== undefined) changes.pop()
-    return
-  }
+  if (column.isFallback) return false
   if (Array.isArray(present) && Array.isArray(value)) put(body, column.path, collected(present, value, column))
   else if (
     typeof present === 'string' &&
@@ -37,6 +41,7 @@ export function putValue(body: Record<string, unknown>, column: FileColumn, valu
     put(body, column.path, joined(present, value, column))
   else if (value !== present && String(value) !== String(present))
     changes.push({ column: column.header, from: String(value).slice(0, maxTold), to: null })
+  return true
 }
 
 const maxTold = 200

@@ -50,6 +50,13 @@ export function readCell(column: FileColumn, cells: readonly string[], formats: 
   return change ? { value, change } : { value }
 }
 
+/** The date that MySQL writes for none. */
+const zeroDate = /^0{4}-0{2}-0{2}\b/
+
+/** Returns whether a text marks an empty cell. */
+const isMark = (text: string): boolean =>
+  text === '' || meansNothing(text) || lostCell(text, false) !== undefined || isEmptyDate(text) || zeroDate.test(text)
+
 /** The key of a rule for all values that have no key. */
 const anyOther = '*'
 
@@ -60,8 +67,9 @@ function replaced(
   values: ReadonlyMap<string, string | null>,
 ): { from: string; to: string | null } | undefined {
   const key = fold(text.trim())
-  const known = values.has(key) ? key : values.has(anyOther) && key !== '' ? anyOther : undefined
+  const known = values.has(key) ? key : values.has(anyOther) && !isMark(key) ? anyOther : undefined
   if (known !== undefined) return { from: text.trim(), to: values.get(known) ?? null }
+  if (values.has(anyOther) && (isEmptyDate(key) || zeroDate.test(key))) return { from: text.trim(), to: null }
   if (read !== readNames) return undefined
   const names = splitNames(text)
   if (!names.some((name) => values.has(fold(name)))) return undefined

@@ -9,7 +9,7 @@ import { addressKey, fold } from '../../kernel/values/format.ts'
 import { namedLike, searchFold } from '../../kernel/values/names.ts'
 import { defaultPipelineId } from '../pipelines/resource.ts'
 import type { ImportPlan } from './apply-row.ts'
-import { addressIn, nameIn, splitAddresses } from './list-cells.ts'
+import { addressIn, firstIn, nameIn, splitAddresses } from './list-cells.ts'
 import type { Lookups } from './lookups.ts'
 import { isDeletedStatus, outcomeIn } from './outcomes.ts'
 import { type RowDraft, type RowError, rowRefused, toRowErrors } from './row-drafts.ts'
@@ -103,12 +103,9 @@ async function pipelinesOfLeads({ db }: Context, drafts: readonly RowDraft[]): P
 
 /** Returns the addresses of a lead's person: those of `person_email`, and that beside the name. */
 export function addressesOf({ personEmail, names }: RowDraft): string[] {
-  const beside = names.person === undefined ? '' : addressIn(firstOf(names.person))
+  const beside = names.person === undefined ? '' : addressIn(firstIn(names.person))
   return [...(personEmail ? splitAddresses(personEmail) : []), ...(beside.includes('@') ? [beside] : [])]
 }
-
-/** Returns the first of several persons in a cell such as `Ann (a@x); Bob (b@x)`. */
-export const firstOf = (text: string): string => text.split(/[;|]/)[0]?.trim() ?? ''
 
 /** Returns the ids of the records that the row names. Throws `RowRefused` for the first error. */
 export function findReferences(plan: ImportPlan, draft: RowDraft, known: Lookups): RelatedIds {
@@ -281,8 +278,10 @@ export function withoutOpenClosing(body: object, draft: RowDraft, { directory }:
  * Returns the name of a lead's person. Deals of other programs may have an organization and no
  * person. The organization then stands for the person that a new lead needs to have it.
  */
-export function personNameOf({ names, body, personEmail }: RowDraft, treatment: ImportPlan['unknown']) {
-  const isAlone = names.person === undefined && personEmail === undefined && body.person_id === undefined
+export function personNameOf({ names, body, personEmail, id }: RowDraft, treatment: ImportPlan['unknown']) {
+  const hasNone = names.person === undefined && personEmail === undefined && body.person_id === undefined
+  // A stored lead keeps its person.
+  const isAlone = hasNone && (id === undefined || id === null)
   return isAlone && treatment === 'create' ? names.organization_name : names.person
 }
 
@@ -306,7 +305,7 @@ function personOf({ unknown: treatment }: ImportPlan, draft: RowDraft, known: Lo
   if (personEmail === undefined && body.person_id !== undefined) return {}
   const field = personEmail === undefined ? 'person' : 'person_email'
   const addresses = addressesOf(draft)
-  const name = nameIn(firstOf(called ?? ''))
+  const name = nameIn(firstIn(called ?? ''))
   const ids = addresses.flatMap((address) => known.persons.get(addressKey(address)) ?? [])
   const named = addresses.length === 0 ? (known.personNames.get(searchFold(name)) ?? []) : []
   const id = ids[0] ?? (named.length === 1 ? named[0] : undefined)
@@ -315,6 +314,7 @@ function personOf({ unknown: treatment }: ImportPlan, draft: RowDraft, known: Lo
     const { person_id: other } = body
     if (other !== undefined && other !== id) throw rowRefused(draft, field, 'person_id names another person.')
     noteOrganization(draft, known.organizationNames.get(id) ?? null)
+    noteNumbers(draft)
     return { person_id: id }
   }
   if (named.length > 1)
@@ -327,7 +327,7 @@ function personOf({ unknown: treatment }: ImportPlan, draft: RowDraft, known: Lo
   const person = {
     name: name || (addresses[0] ?? ''),
     emails: addresses.map((value) => ({ value })),
-    ...(organization !== undefined && { organization_name: firstOf(organization) }),
+    ...(organization !== undefined && { organization_name: firstIn(organization) }),
     ...(personNumbers.length > 0 && { contact_numbers: [...personNumbers] }),
   }
   if (names.person === undefined) draft.named.set('person', { column: 'person', from: null, to: person.name })
@@ -338,10 +338,17 @@ function personOf({ unknown: treatment }: ImportPlan, draft: RowDraft, known: Lo
 
 /** Notes that a cell such as `Ann; Bob` names several records, of which the first one counts. */
 function noteOthers(draft: RowDraft, field: string, text: string): void {
-  const first = firstOf(text)
+  const first = firstIn(text)
   if (first === text.trim()) return
   const column = draft.columns.find(({ name }) => name === field)?.header ?? field
   draft.named.set(field, { column, from: text.trim(), to: first })
+}
+
+/** Notes that a known person keeps the own numbers. */
+function noteNumbers({ personNumbers = [], columns, named }: RowDraft): void {
+  if (personNumbers.length === 0) return
+  const column = columns.find(({ name }) => name === 'person_phone')?.header ?? 'person_phone'
+  named.set('person_phone', { column, from: personNumbers.map(({ value }) => value).join(', '), to: null })
 }
 
 /** Notes that a lead has the organization of its person, and not the one that the row names. */

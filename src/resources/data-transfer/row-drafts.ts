@@ -9,6 +9,7 @@ import { Problem } from '../../kernel/errors.ts'
 import type { CellFormats } from './cell-formats.ts'
 import { CellFault } from './cell-readers.ts'
 import type { FileColumn, ImportType } from './columns.ts'
+import { firstIn } from './list-cells.ts'
 import { putValue } from './put-value.ts'
 import { readCell } from './read-cell.ts'
 import type { SheetRow } from './read-rows.ts'
@@ -99,27 +100,28 @@ export function parseRow(
   const fail = (column: string | null, message: string): void => {
     errors.push({ row, column, code: 'validation_failed', message })
   }
-  if (isSum(cells)) fail(null, 'The row looks like the sum of the others, and is left out.')
+  if (columns.some(({ name }) => amounts.has(name)) && isSum(cells))
+    fail(null, 'The row looks like the sum of the others, and is left out.')
   if (cells.length !== width) fail(null, `The row has ${cells.length} cells, the header ${width}.`)
   for (const column of columns) {
     if (omitted.has(column.header)) continue
     try {
       const read = readCell(column, cells, formats)
       if (read === undefined) continue
-      if (read.change) changes.push({ column: column.header, ...read.change })
       if (read.lost) omissions.push({ row, column: column.header, code: 'validation_failed', message: read.lost })
-      else if ('value' in read) putValue(body, column, read.value, changes)
+      const counts = 'value' in read && !read.lost ? putValue(body, column, read.value, changes) : true
+      if (read.change && counts) changes.push({ column: column.header, ...read.change })
     } catch (error) {
       if (!(error instanceof CellFault)) throw error
       fail(column.header, error.message)
     }
   }
   const { tags, person_email: personEmail, person_phone: personNumbers, id, names = {}, ...rest } = body
-  const companies = typeof rest.organization_name === 'string' ? rest.organization_name.split(';') : []
-  if (companies.length > 1 && companies[0]?.trim()) {
+  const company = typeof rest.organization_name === 'string' ? rest.organization_name.trim() : ''
+  if (firstIn(company) !== company) {
     const column = columns.find(({ name }) => name === 'organization_name')?.header ?? 'organization_name'
-    changes.push({ column, from: companies.join(';').trim(), to: companies[0].trim() })
-    rest.organization_name = companies[0].trim()
+    changes.push({ column, from: company, to: firstIn(company) })
+    rest.organization_name = firstIn(company)
   }
   return {
     row,
@@ -139,6 +141,8 @@ export function parseRow(
   }
 }
 
+/** The fields that tables have sums of. */
+const amounts: ReadonlySet<string> = new Set(['lead_value', 'price', 'quantity'])
 const sumWords =
   /^(grand total|total|totals|sub ?total|sum|summe|gesamt|gesamtsumme|zwischensumme|totale?|somme|suma|итого|合計|合计|합계)\s?:?$/i
 

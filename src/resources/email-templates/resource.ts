@@ -1,5 +1,6 @@
 // E-mail templates: subjects and contents with placeholders. This resource has no
 // children and no owners, so it is the simplest model for a new resource.
+import { operations } from '../../contract/operations.gen.ts'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { inUse } from '../../kernel/errors.ts'
@@ -7,6 +8,7 @@ import { textField } from '../../kernel/query/filter.ts'
 import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
 import { uniqueName } from '../../kernel/resource/references.ts'
 import { oneLine } from '../../kernel/values/format.ts'
+import { requireTokenAbilities } from '../users/acting-user.ts'
 import { referencesInText } from './placeholder-references.ts'
 import { findUnknownPlaceholders } from './unknown-placeholders.ts'
 
@@ -39,6 +41,14 @@ export const emailTemplates = defineResource({
   search: [{ key: 'email_templates.name_key' }, { text: 'email_templates.subject' }],
   toRow: async ({ name, subject, content }, writing) => {
     await checkPlaceholders(writing, { subject, content })
+    const { ctx, current } = writing
+    // Campaigns send the template with all rights of their users.
+    const isChange =
+      current &&
+      [subject ?? current.subject, content ?? current.content].join('\n') !==
+        [current.subject, current.content].join('\n')
+    if (isChange && (await activeCampaigns(ctx, current.id)).length > 0)
+      requireTokenAbilities(ctx, [operations.getPerson, operations.createEmail])
     const about = { table: 'email_templates', entity: 'email-templates', noun: 'e-mail template' } as const
     return { ...(await uniqueName(writing, about, name)), subject: oneLine(subject), content }
   },

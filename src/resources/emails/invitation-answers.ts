@@ -12,12 +12,15 @@ export interface AnswersPayload {
   answers: InvitationAnswer[]
 }
 
-/** Queues the answers of the authors of the e-mail. An author answers only for the own address. */
+/**
+ * Queues the answers of the author of the e-mail, for the own address alone. The Sender header and
+ * further authors do not count, because DMARC proves only the domain of a single author.
+ */
 export async function queueAnswers(
   ctx: Context,
-  { answers, authors, sender }: Pick<ReceivedMail, 'answers' | 'authors' | 'sender'>,
+  { answers, authors }: Pick<ReceivedMail, 'answers' | 'authors'>,
 ): Promise<void> {
-  const writers = new Set([...authors, ...sender].map(fold))
-  const own = answers.filter(({ address }) => writers.has(fold(address)))
+  const [author = '', ...others] = authors.map(fold)
+  const own = others.length > 0 ? [] : answers.filter(({ address }) => fold(address) === author)
   if (own.length > 0) await enqueue(ctx, answerKind, { answers: own } satisfies AnswersPayload)
 }

@@ -65,6 +65,15 @@ describe('the headers of the parts of a multipart form', () => {
     )
   })
 
+  it.each(['xx--b\xff\r\n\r\n\xfe', '\r\n--bb\xff\r\n\r\n\xfe'])(
+    'are told from contents that look like them: %j',
+    async (content) => {
+      const given = form('a.bin', content)
+      for (const sizes of [[], [1], [60, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]])
+        expect(Buffer.compare(await recoded(given, sizes), given)).toBe(0)
+    },
+  )
+
   it('in UTF-8 stay as they are', async () => {
     const given = form(Buffer.from('Prüfung €').toString('latin1'), '\xff')
     expect(Buffer.compare(await recoded(given, [3, 50]), given)).toBe(0)
