@@ -38,11 +38,11 @@ beforeEach(async () => {
   await imap?.close()
   imap = await startImap()
   await server.rewind()
+  receiver('webklex-imap')
   // A new schedule begins at its first tick.
   await server.tick()
   smtp.received.length = 0
   const { host, port, username, password } = imap
-  receiver('webklex-imap')
   Object.assign(server.app.services.config, {
     imap: { host, port, username, password, encryption: 'none', validateCert: true },
   })
