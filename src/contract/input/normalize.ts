@@ -187,7 +187,8 @@ function openTexts(value: unknown): unknown {
 const wholeNumber = /^-?(0|[1-9]\d{0,14})$/
 
 function normalizeScalar(value: unknown, shape: Shape, { zone }: Reading): unknown {
-  const allowed = [shape, ...(shape.anyOf ?? shape.oneOf ?? [])].flatMap(typesOf)
+  const branches = shape.anyOf ?? shape.oneOf
+  const allowed = branches ? branches.flatMap(typesOf) : typesOf(shape)
   if (allowed.includes('boolean') && booleans.has(value)) return booleans.get(value)
   if (typeof value !== 'string') return value
   if (allowed.includes('string')) {

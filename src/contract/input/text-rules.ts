@@ -39,7 +39,12 @@ export const inOneLine = (text: string): string =>
  * Returns a text with the digits 0 to 9 instead of those of other scripts, and full-width signs in
  * their usual form, as keyboards of Arabic, Persian, Indic and Japanese write them.
  */
-export const asciiDigits = (text: string): string =>
+export const asciiDigits = (text: string): string => (isAscii.test(text) ? text : withAsciiDigits(text))
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: all ASCII characters
+const isAscii = /^[\u0000-\u007f]*$/
+
+const withAsciiDigits = (text: string): string =>
   text
     .replaceAll(/[\uff01-\uff5e\u{1d7ce}-\u{1d7ff}]/gu, (sign) => sign.normalize('NFKC'))
     .replaceAll(/(?![0-9])\p{Nd}/gu, (digit) => {
