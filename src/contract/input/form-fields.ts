@@ -3,7 +3,7 @@
 
 import { Problem } from '../output/problems.ts'
 import { flagIn } from './flags.ts'
-import { charsetIn, unescapedText } from './form-text.ts'
+import { charsetIn, formText, unescaped } from './form-text.ts'
 import type { Finding } from './validation-errors.ts'
 import { manyFields, maxFormFields, refuseManyFields } from './value-count.ts'
 
@@ -29,7 +29,8 @@ export function formPairs(body: Buffer, contentType: string): [name: string, val
     .filter((pair) => pair !== '')
     .map((pair) => {
       const [, name = '', value = ''] = /^([^=]*)=?([\s\S]*)$/.exec(pair) ?? []
-      return [unescapedText(name, charset), unescapedText(value, charset)]
+      const decoded = (part: string): string => formText(unescaped(Buffer.from(part, 'latin1')), charset)
+      return [decoded(name), decoded(value)]
     })
 }
 

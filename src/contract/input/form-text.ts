@@ -31,14 +31,28 @@ const windows1252 = (bytes: Buffer): string =>
 export const charsetIn = (contentType: string): string | undefined =>
   /;\s{0,9}charset\s{0,9}=\s{0,9}"?([\w.:-]{1,40})/i.exec(contentType)?.[1]
 
-/** Decodes the escapes of a name or value in application/x-www-form-urlencoded. */
-export const unescapedText = (escaped: string, charset?: string): string =>
-  formText(
-    Buffer.from(
-      escaped
-        .replaceAll('+', ' ')
-        .replaceAll(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16))),
-      'latin1',
-    ),
-    charset,
-  )
+const [percent, plus, space] = [0x25, 0x2b, 0x20]
+
+/**
+ * Decodes the escapes of a name or value; an invalid escape stays unchanged. Works byte by byte,
+ * because a mail can have millions of bytes.
+ */
+export function unescaped(bytes: Buffer): Buffer {
+  const plain = Buffer.allocUnsafe(bytes.length)
+  let length = 0
+  for (let at = 0; at < bytes.length; at++) {
+    const byte = bytes[at] as number
+    const code = byte === percent ? 16 * digit(bytes[at + 1]) + digit(bytes[at + 2]) : Number.NaN
+    const isEscape = !Number.isNaN(code)
+    plain[length++] = isEscape ? code : byte === plus ? space : byte
+    if (isEscape) at += 2
+  }
+  return plain.subarray(0, length)
+}
+
+/** Returns the value of a hexadecimal digit; NaN for any other byte. */
+function digit(byte = 0): number {
+  if (byte >= 0x30 && byte <= 0x39) return byte - 0x30
+  const lower = byte | 0x20
+  return lower >= 0x61 && lower <= 0x66 ? lower - 0x57 : Number.NaN
+}

@@ -29,7 +29,7 @@ export function utf8PartHeaders(contentType: string): Transform {
   }
 
   /** Returns the bytes that can be passed on, and keeps the others in `rest`. */
-  function take(isLast: boolean): Buffer[] {
+  function take(isLast: boolean): Buffer {
     const passed: Buffer[] = []
     const pass = (length: number): void => {
       passed.push(rest.subarray(0, length))
@@ -52,30 +52,25 @@ export function utf8PartHeaders(contentType: string): Transform {
       } else pass(end + delimiter.length)
       isHeader = !isHeader
     }
-    return withoutLineBreak(passed)
+    return withoutLineBreak(Buffer.concat(passed))
   }
 
   /** Removes the line break that was put before the text. */
-  function withoutLineBreak(passed: Buffer[]): Buffer[] {
-    const all = Buffer.concat(passed)
-    if (!isFirst) return [all]
-    if (all.length < 2) {
-      rest = Buffer.concat([all, rest])
-      return []
+  function withoutLineBreak(passed: Buffer): Buffer {
+    if (!isFirst) return passed
+    if (passed.length < 2) {
+      rest = Buffer.concat([passed, rest])
+      return Buffer.alloc(0)
     }
     isFirst = false
-    return [all.subarray(2)]
+    return passed.subarray(2)
   }
 
   return new Transform({
     transform(chunk: Buffer, _encoding, done) {
       rest = rest.length === 0 ? chunk : Buffer.concat([rest, chunk])
-      for (const bytes of take(false)) if (bytes.length > 0) this.push(bytes)
-      done()
+      done(null, take(false))
     },
-    flush(done) {
-      for (const bytes of take(true)) if (bytes.length > 0) this.push(bytes)
-      done()
-    },
+    flush: (done) => done(null, take(true)),
   })
 }

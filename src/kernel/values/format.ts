@@ -21,9 +21,12 @@ export const currencyText = (value: number, { locale, currency }: Pick<Config, '
 /** Returns today's date in the installation's time zone. */
 export const today = (now: Date, zone: string): string => DateTime.fromJSDate(now, { zone }).toFormat('yyyy-MM-dd')
 
-/** Returns the start, in UTC, of the day that a time is in, as calendar files write whole days. */
-export const allDayDate = (time: string, zone: string): Date =>
-  DateTime.fromISO(time, { zone }).setZone('utc', { keepLocalTime: true }).toJSDate()
+/**
+ * Returns a time for the writer of calendar files. It writes whole days by their date in UTC, so a
+ * whole day has the time of day of its zone in UTC.
+ */
+export const calendarDate = (time: string, { isAllDay, zone }: { isAllDay: boolean; zone: string }): Date =>
+  isAllDay ? DateTime.fromISO(time, { zone }).setZone('utc', { keepLocalTime: true }).toJSDate() : new Date(time)
 
 export const slug = (name: string): string =>
   fold(name)

@@ -3,13 +3,15 @@
 import { createHash } from 'node:crypto'
 import ical, { type ICalAttendeeData, ICalAttendeeStatus, ICalEventStatus } from 'ical-generator'
 import { type SqlBool, sql } from 'kysely'
+import type { Schema } from '../../contract/types.ts'
 import { type Context, requireUser } from '../../kernel/context.ts'
 import { download } from '../../kernel/files/download.ts'
 import type { Handler } from '../../kernel/handler.ts'
 import { daysAfter, stamp } from '../../kernel/runtime/clock.ts'
 import { yieldIfDue } from '../../kernel/runtime/cooperative.ts'
-import { allDayDate } from '../../kernel/values/format.ts'
+import { calendarDate } from '../../kernel/values/format.ts'
 import { personRef } from '../persons/contacts.ts'
+import { participantAnswer } from './participants.ts'
 
 const daysBack = 30
 const daysAhead = 365
@@ -52,7 +54,7 @@ async function nearestActivities(ctx: Context) {
     .sort((one, other) => begin(one) - begin(other) || one.id - other.id)
 }
 
-const statuses: Readonly<Record<string, ICalAttendeeStatus>> = {
+const statuses: Readonly<Record<Schema<'InvitationResponse'>, ICalAttendeeStatus>> = {
   accepted: ICalAttendeeStatus.ACCEPTED,
   tentative: ICalAttendeeStatus.TENTATIVE,
   declined: ICalAttendeeStatus.DECLINED,
@@ -69,7 +71,14 @@ async function attendeesOf(ctx: Context, activityIds: readonly number[]): Promis
     .select(['part.activity_id', 'users.name as user_name', 'users.email as user_email'])
     .innerJoin('activities', 'activities.id', 'part.activity_id')
     .select(['persons.id as person_id', 'persons.name as person_name', 'persons.emails as person_emails'])
-    .select(['part.response', 'part.answered_from', 'part.answered_to', 'schedule_from', 'schedule_to'])
+    .select([
+      'part.response',
+      'part.responded_at',
+      'part.answered_from',
+      'part.answered_to',
+      'schedule_from',
+      'schedule_to',
+    ])
     .where('part.activity_id', 'in', activityIds)
     .orderBy('part.id')
     .execute()
@@ -78,8 +87,8 @@ async function attendeesOf(ctx: Context, activityIds: readonly number[]): Promis
     const person = personRef(row.person_id ?? 0, row.person_name ?? '', row.person_emails ?? '[]')
     const email = row.user_email ?? person.email
     if (email === null) continue
-    const isCurrent = row.answered_from === row.schedule_from && row.answered_to === row.schedule_to
-    const status = (isCurrent && statuses[row.response ?? '']) || ICalAttendeeStatus.NEEDSACTION
+    const { response } = participantAnswer(row, row)
+    const status = response === null ? ICalAttendeeStatus.NEEDSACTION : statuses[response]
     const attendee = { name: quotable(row.user_name ?? person.name), email, status }
     found.set(row.activity_id, [...(found.get(row.activity_id) ?? []), attendee])
   }
@@ -111,10 +120,6 @@ function foldLine(line: string): string {
   return text
 }
 
-/** Returns the time of an event. The library writes the date of a whole day in UTC. */
-const dateOf = (time: string | null, isAllDay: boolean, zone: string): Date =>
-  isAllDay ? allDayDate(time ?? '', zone) : new Date(time ?? 0)
-
 export const getActivityCalendar: Handler<'getActivityCalendar'> = async (ctx) => {
   const rows = await nearestActivities(ctx)
   const attendees = await attendeesOf(
@@ -131,10 +136,8 @@ export const getActivityCalendar: Handler<'getActivityCalendar'> = async (ctx) =
   for (const row of rows) {
     await yieldIfDue()
     const isAllDay = row.is_all_day === 1
-    const [from, to] = [row.schedule_from, row.schedule_to].map((time) => dateOf(time, isAllDay, timezone)) as [
-      Date,
-      Date,
-    ]
+    const day = { isAllDay, zone: timezone }
+    const [from, to] = [calendarDate(row.schedule_from ?? '', day), calendarDate(row.schedule_to ?? '', day)]
     const event = calendar.createEvent({
       id: `activity-${row.id}@${mailDomain}`,
       sequence: row.version,

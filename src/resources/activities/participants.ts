@@ -143,6 +143,23 @@ export async function saveParticipants(ctx: Context, activityId: number, sent: S
     .execute()
 }
 
+interface StoredAnswer {
+  response: string | null
+  responded_at: string | null
+  answered_from: string | null
+  answered_to: string | null
+}
+
+/** Returns the answer of a participant, which counts only for the times that it was given for. */
+export function participantAnswer(
+  { response, responded_at, answered_from, answered_to }: StoredAnswer,
+  { schedule_from, schedule_to }: Pick<Schema<'Activity'>, 'schedule_from' | 'schedule_to'>,
+): Pick<Schema<'Participant'>, 'response' | 'responded_at'> {
+  return answered_from === schedule_from && answered_to === schedule_to
+    ? { response: response as Schema<'InvitationResponse'> | null, responded_at }
+    : { response: null, responded_at: null }
+}
+
 /**
  * Adds the participants to each activity of a page, with one query. For `include=participants`,
  * more queries load the full users and persons.
@@ -183,15 +200,14 @@ export async function loadParticipants(
     const person =
       row.person_id === null ? null : personRef(row.person_id, row.person_name ?? '', row.person_emails ?? '[]')
     const activity = byId.get(row.activity_id)
-    const isCurrent = row.answered_from === activity?.schedule_from && row.answered_to === activity?.schedule_to
-    activity?.participants.push({
+    if (activity === undefined) continue
+    activity.participants.push({
       id: row.id,
       user:
         fullUsers.get(row.user_id ?? 0) ??
         userRef(row.user_id, row.user_name, row.user_email, pictureUrl(ctx, row.user_image)),
       person: fullPersons.get(row.person_id ?? 0) ?? person,
-      response: isCurrent ? (row.response as Schema<'InvitationResponse'> | null) : null,
-      responded_at: isCurrent ? row.responded_at : null,
+      ...participantAnswer(row, activity),
     })
   }
 }

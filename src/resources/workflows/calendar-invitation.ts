@@ -5,7 +5,7 @@ import { Readable } from 'node:stream'
 import type { Schema } from '../../contract/types.ts'
 import { type Context, canCall } from '../../kernel/context.ts'
 import type { Uploads } from '../../kernel/files/multipart.ts'
-import { allDayDate } from '../../kernel/values/format.ts'
+import { calendarDate } from '../../kernel/values/format.ts'
 import type { Snapshot } from '../../kernel/write/events.ts'
 import { inviteOf } from '../../mail/invite.ts'
 import { persons } from '../persons/resource.ts'
@@ -60,8 +60,9 @@ async function activeEmails({ db }: Context, userIds: readonly number[]): Promis
 }
 
 /**
- * Calendar programs send their answer to the organizer. With a polled mailbox, that is the address
- * of the mailbox, so that the answer arrives here; otherwise it is the address of the user.
+ * Calendar programs send their answer to the organizer. The organizer of an installation with a
+ * polled mailbox has the address of the mailbox, so that the answer arrives. The organizer of any
+ * other installation has the address of the user.
  */
 const organiserAddress = ({ services: { config } }: Context, own: string): string =>
   config.mailReceiver === 'webklex-imap' ? config.mailFrom : own
@@ -86,8 +87,8 @@ export async function uploadInvitation(
   const text = inviteOf({
     uid: `activity-${id}@${ctx.services.config.mailDomain}`,
     sequence: version,
-    start: isAllDay ? allDayDate(from, timezone) : new Date(from),
-    end: isAllDay ? allDayDate(to, timezone) : new Date(to),
+    start: calendarDate(from, { isAllDay, zone: timezone }),
+    end: calendarDate(to, { isAllDay, zone: timezone }),
     isAllDay,
     summary: title ?? '',
     description: comment,
