@@ -1,5 +1,5 @@
 // A token can save only campaigns that its abilities allow to send, because they are sent later
-// with all rights of the user.
+// with all rights of the user. The same goes for the templates of campaigns and workflows.
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { startServer, type TestServer } from '../support/app.ts'
 import { unique } from '../support/given.ts'
@@ -50,4 +50,24 @@ it('needs the same for a change of the template of an active campaign', async ()
   expect([refused.status, refused.body.required]).toEqual([403, 'persons:read'])
   expect((await put(await tokenWith('emails:write', 'persons:read'))).status).toBe(200)
   expect((await put(await tokenWith())).status).toBe(200)
+})
+
+it('needs the same for a change of a template that a workflow sends', async () => {
+  const own = { name: `Thanks ${unique()}`, subject: 'Thanks', content: '<p>Hi</p>' }
+  const { id } = (await server.admin.post('/settings/email-templates', own)).body.data
+  const workflow = {
+    name: `Thank ${unique()}`,
+    entity_type: 'persons',
+    event: 'contacts.person.create.after',
+    actions: [{ id: 'send_email_to_person', value: id }],
+  }
+  const put = async (...abilities: string[]) =>
+    (await tokenWith(...abilities)).put(`/settings/email-templates/${id}`, { content: `<p>${unique()}</p>` })
+  expect((await put()).status).toBe(200)
+  const made = await server.admin.post('/settings/workflows', workflow)
+  expect(made.status, made.text).toBe(201)
+  const refused = await put('emails:write')
+  expect([refused.status, refused.body.required]).toEqual([403, 'persons:read'])
+  expect((await put('emails:write', 'persons:read')).status).toBe(200)
+  expect((await (await tokenWith()).put(`/settings/email-templates/${id}`, { name: own.name })).status).toBe(200)
 })

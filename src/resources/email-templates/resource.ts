@@ -4,6 +4,7 @@ import { operations } from '../../contract/operations.gen.ts'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { inUse } from '../../kernel/errors.ts'
+import { rulesNaming } from '../../kernel/history/stored-references.ts'
 import { textField } from '../../kernel/query/filter.ts'
 import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
 import { uniqueName } from '../../kernel/resource/references.ts'
@@ -42,12 +43,12 @@ export const emailTemplates = defineResource({
   toRow: async ({ name, subject, content }, writing) => {
     await checkPlaceholders(writing, { subject, content })
     const { ctx, current } = writing
-    // Campaigns send the template with all rights of their users.
+    // Campaigns and workflows send the template with all rights of their users.
     const isChange =
       current &&
       [subject ?? current.subject, content ?? current.content].join('\n') !==
         [current.subject, current.content].join('\n')
-    if (isChange && (await activeCampaigns(ctx, current.id)).length > 0)
+    if (isChange && (await isSent(ctx, current.id)))
       requireTokenAbilities(ctx, [operations.getPerson, operations.createEmail])
     const about = { table: 'email_templates', entity: 'email-templates', noun: 'e-mail template' } as const
     return { ...(await uniqueName(writing, about, name)), subject: oneLine(subject), content }
@@ -70,6 +71,11 @@ export const emailTemplates = defineResource({
     if (users.length > 0) throw inUse(`${name} is in use.`, users.slice(0, 20))
   },
 })
+
+/** Whether an active campaign or a workflow sends the template. */
+const isSent = async (ctx: Context, id: number): Promise<boolean> =>
+  (await activeCampaigns(ctx, id)).length > 0 ||
+  (await rulesNaming(ctx, { entity: 'email-templates', id })).some(({ entity }) => entity === 'workflows')
 
 const activeCampaigns = async (ctx: Context, templateId: number) =>
   (
