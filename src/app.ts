@@ -41,7 +41,16 @@ import { bestEffort } from './kernel/runtime/unavailable.ts'
 import { createEmitter, type Emitter } from './kernel/write/events.ts'
 import { deleteHooks, registerListeners } from './listeners.ts'
 import { createMailer, type Mailer } from './mail/outbound.ts'
-import { examiners, handlers, publicGuards, recordGuards, resources, searchIndex, sights } from './operations.ts'
+import {
+  examiners,
+  handlers,
+  namedFinders,
+  publicGuards,
+  recordGuards,
+  resources,
+  searchIndex,
+  sights,
+} from './operations.ts'
 import { committedAttributeSet, type EntityType } from './resources/attributes/attribute-set.ts'
 import { fieldLabels } from './resources/attributes/field-labels.ts'
 import { withCustomAttributes } from './resources/attributes/served-contract.ts'
@@ -119,7 +128,7 @@ export async function buildApp(options: AppOptions): Promise<App> {
   const scheduler = createScheduler(services, schedules)
   registerListeners(services.events)
   for (const extend of options.extensions ?? []) extend(services.events)
-  const rules = { recordGuards, publicGuards, examiners }
+  const rules = { recordGuards, publicGuards, examiners, namedFinders }
   const pipeline = createPipeline(services, handlers, rules, createReplyCheck(options, services))
   const backend = await createBackend(options.contract, pipeline, { zone: config.timezone, strict: config.strict })
 

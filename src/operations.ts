@@ -7,6 +7,7 @@ import type { Examiners, RecordGuards } from './http/pipeline.ts'
 import type { Handlers, PublicGuards } from './kernel/handler.ts'
 import type { EventEntity, Sight } from './kernel/query/event-visibility.ts'
 import type { Resource } from './kernel/resource/definition.ts'
+import type { NamedFinders } from './kernel/resource/named-references.ts'
 import { handlers as account } from './resources/account/handlers.ts'
 import { handlers as accountSessions } from './resources/account/sessions.ts'
 import { handlers as activityHandlers } from './resources/activities/handlers.ts'
@@ -26,6 +27,7 @@ import { handlers as eventHandlers } from './resources/events/handlers.ts'
 import { handlers as fileHandlers, files } from './resources/files/handlers.ts'
 import { fileSight } from './resources/files/rows.ts'
 import { assertProductLine, handlers as leadHandlers, subLists as leadsBelow } from './resources/leads/handlers.ts'
+import { findNamedStage } from './resources/leads/named-stage.ts'
 import { handlers as marketing } from './resources/marketing/handlers.ts'
 import { sendSight } from './resources/marketing/sends.ts'
 import { suppressionSight } from './resources/marketing/suppressions.ts'
@@ -152,6 +154,9 @@ export const examiners: Examiners = Object.assign(
   { createToken: examineCreation },
   ...[...resources.values()].map(({ examiners }) => examiners),
 )
+
+/** Finds the records that a body names, for entities without a resource of their own. */
+export const namedFinders: NamedFinders = { stages: findNamedStage }
 
 /**
  * Checks by path of a record, or of a link below a record. A check throws 404 when the caller may

@@ -4,6 +4,11 @@ import { execFileSync } from 'node:child_process'
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { register } from 'tsx/esm/api'
+
+register()
+const { renderSchema } = await import('../schema.ts')
+const { readContract } = await import('../read.ts')
 
 const [folder] = process.argv.slice(2)
 if (folder === undefined) throw new Error('Name the output folder: node codegen/client/pack.mjs dist-client')
@@ -19,7 +24,7 @@ try {
     const text = readFileSync(join(here, name), 'utf8')
     writeFileSync(join(staging, name), text.replaceAll('../../src/contract/schema.gen.ts', './schema.ts'))
   }
-  cpSync(join(root, 'src/contract/schema.gen.ts'), join(staging, 'schema.ts'))
+  writeFileSync(join(staging, 'schema.ts'), await renderSchema(readContract(root), 'client'))
   rmSync(out, { recursive: true, force: true })
   mkdirSync(out, { recursive: true })
   const options = [

@@ -4,7 +4,7 @@ import type { Readable } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Context as BackendContext, OpenAPIBackend } from 'openapi-backend'
 import type { ParsedBody } from './input/body.ts'
-import type { Reading, Shape } from './input/normalize.ts'
+import type { NamedReference, Reading, Shape } from './input/normalize.ts'
 import type { Finding } from './input/validation-errors.ts'
 import { createOpenApi, type MatchedRequest } from './openapi.ts'
 import { type AnyOperationId, type OperationFact, operations } from './operations.gen.ts'
@@ -92,6 +92,11 @@ export interface Pipeline {
    * requires.
    */
   authorize(call: Call): void
+  /**
+   * Replaces references by name in the body by the ids of the records. Returns an error for each
+   * name that is unknown or that several records have.
+   */
+  findNamed(call: Call, input: Omit<Input, 'query'>, named: readonly NamedReference[]): Promise<Finding[]>
   /** Reads a multipart form from the stream, stores its files, and returns the body. */
   receive(call: Call, stream: Readable, schema: Shape): Promise<ParsedBody>
   /**

@@ -3,7 +3,7 @@
 import type { Call, Exchange } from './backend.ts'
 import { bodyFindings, type ParsedBody, readBody } from './input/body.ts'
 import { filesAsText } from './input/form.ts'
-import { intakeOf, normalizeBody } from './input/normalize.ts'
+import { intakeOf, type NamedReference, normalizeBody } from './input/normalize.ts'
 import { readQuery } from './input/query.ts'
 
 /**
@@ -20,14 +20,20 @@ export async function readRequest(exchange: Exchange): Promise<void> {
   const sent = call.stream ? await pipeline.receive(call, call.stream, shapes.body ?? {}) : readBody(call)
   if (sent === undefined) return
   body.push(...(sent.found ?? []))
-  request.requestBody = call.fact.takesBytes ? sent.value : normalize(exchange, sent)
+  const named: NamedReference[] = []
+  request.requestBody = call.fact.takesBytes ? sent.value : normalize(exchange, sent, named)
+  // A name with an error, such as a control character, is not searched for.
+  const readable = named.filter(({ path }) => !body.some(([field]) => field.startsWith(`${path.join('.')}.`)))
+  if (readable.length > 0)
+    body.push(...(await pipeline.findNamed(call, { params: request.params, body: request.requestBody }, readable)))
 }
 
 function normalize(
   { call, reading, shapes: { body: shape }, found: { body: found } }: Exchange,
   sent: ParsedBody,
+  named: NamedReference[],
 ): unknown {
-  const value = shape ? normalizeBody(sent.value, shape, intakeOf(call.fact), reading, found) : sent.value
+  const value = shape ? normalizeBody(sent.value, shape, intakeOf(call.fact), reading, found, named) : sent.value
   if (!call.stream) found.push(...filesAsText(value, shape))
   found.push(...bodyFindings(value, sent.inexact))
   return value

@@ -3,7 +3,8 @@
 import type { Readable } from 'node:stream'
 import type { Call, Input, Pipeline, Refused } from '../contract/backend.ts'
 import type { ParsedBody } from '../contract/input/body.ts'
-import type { Shape } from '../contract/input/normalize.ts'
+import type { NamedReference, Shape } from '../contract/input/normalize.ts'
+import type { Finding } from '../contract/input/validation-errors.ts'
 import { statusOfReply } from '../contract/output/deferred.ts'
 import type { FieldErrors } from '../contract/output/problems.ts'
 import type { Answered } from '../contract/routes.ts'
@@ -16,6 +17,7 @@ import { answerDownload, Download } from '../kernel/files/download.ts'
 import { cleanUpUploads, prepareUploads, receive } from '../kernel/files/multipart.ts'
 import type { Handlers, PublicGuards } from '../kernel/handler.ts'
 import type { Examine } from '../kernel/resource/definition.ts'
+import { findNamed, type NamedFinders } from '../kernel/resource/named-references.ts'
 import { isInSteps, once } from '../kernel/write/idempotency.ts'
 import { callContext, createContext, requestOriginOf } from './call-context.ts'
 import { checkDownload, checkReply, type ReplyCheck } from './reply-sampling.ts'
@@ -37,6 +39,8 @@ export interface Rules {
   recordGuards: RecordGuards
   publicGuards: PublicGuards
   examiners: Examiners
+  /** Functions by entity that find records by name, for entities without a resource. */
+  namedFinders: NamedFinders
 }
 
 type AnyHandler = (ctx: Context, input: Input) => Promise<unknown>
@@ -56,6 +60,7 @@ export function createPipeline(services: Services, handlers: Handlers, rules: Ru
     authenticate: (call) => authenticate(parts, call),
     authorizePublic: (call) => authorizePublic(parts, call),
     authorize,
+    findNamed: (call, { params, body }, named) => replaceNamed(parts, call, { params, body }, named),
     receive: (call, stream, schema) => receiveForm(parts, call, stream, schema),
     assertRecordVisible: (call, params) => assertRecordVisible(parts, call, params),
     examine: (call, input, refused) => examine(parts, call, input, refused),
@@ -115,6 +120,16 @@ async function receiveForm({ services }: Parts, call: Call, stream: Readable, sc
   call.context = { ...ctx, uploads, user, token, session } satisfies Context
   authorize(call)
   return body
+}
+
+async function replaceNamed(
+  { namedFinders }: Parts,
+  call: Call,
+  { params, body }: Omit<Input, 'query'>,
+  named: readonly NamedReference[],
+): Promise<Finding[]> {
+  const ctx = callContext(call)
+  return findNamed(ctx, { path: call.fact.path, params, body }, named, namedFinders)
 }
 
 async function assertRecordVisible(

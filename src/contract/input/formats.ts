@@ -117,6 +117,7 @@ export function addFormats(ajv: Ajv): Ajv {
   })
   ajv.addKeyword({ keyword: 'x-line', schemaType: 'boolean' })
   ajv.addKeyword({ keyword: 'x-explicit-null', schemaType: 'boolean' })
+  ajv.addKeyword({ keyword: 'x-reference', schemaType: 'string' })
   ajv.addKeyword({
     keyword: 'x-entity',
     schemaType: 'string',

@@ -3,7 +3,7 @@
 // that the validator refuses invalid ones.
 
 import type { Ignorable, OperationFact } from '../operations.gen.ts'
-import { canonicalAddress } from './email-addresses.ts'
+import { canonicalAddress, isEmailAddress } from './email-addresses.ts'
 import { canonicalDate, canonicalTime, decimalText } from './formats.ts'
 import { asciiDigits, composed, inOneLine, withNewlines } from './text-rules.ts'
 import { isExactNumber } from './unsafe-numbers.ts'
@@ -21,6 +21,8 @@ export interface Shape {
   'x-line'?: boolean
   /** Whether an empty text is refused, because null removes a limit. */
   'x-explicit-null'?: boolean
+  /** The entity of the record to which the value refers by its id or by an object with its name. */
+  'x-reference'?: string
   pattern?: string
   minLength?: number
   properties?: Record<string, Shape>
@@ -37,6 +39,14 @@ export interface Shape {
    * checked.
    */
   'x-bytes'?: boolean
+}
+
+/** An object in the place of an id, such as `{ email: 'ada@example.com' }`. */
+export interface NamedReference {
+  /** The entity, such as `persons`. */
+  entity: string
+  path: readonly string[]
+  value: Readonly<Record<string, unknown>>
 }
 
 export interface Reading {
@@ -68,6 +78,7 @@ interface Place {
   /** Whether the object at this position creates a record. A reply-only key is then an error. */
   isNew: boolean
   found: Finding[]
+  named: NamedReference[]
 }
 
 export interface Intake {
@@ -88,7 +99,7 @@ export const plainIntake: Intake = { ignorable: null, creates: false }
 /**
  * Returns a normalized copy of a body. Adds the errors to `found` that the
  * validator could not detect later: empty texts in required fields, and reply-only keys that must
- * be refused.
+ * be refused. Adds the references by name to `named`.
  */
 export function normalizeBody(
   value: unknown,
@@ -96,11 +107,12 @@ export function normalizeBody(
   { ignorable, creates }: Intake,
   reading: Reading,
   found: Finding[] = [],
+  named: NamedReference[] = [],
 ): unknown {
   const keys = isObject(value) && reading.strict && !creates ? Object.keys(value) : []
   if (keys.length > 0 && ignorable && keys.every((key) => ignorable.keys.includes(key)))
     for (const key of keys) found.push([key, readOnly(ignorable, key)])
-  return normalize(value, shape, { path: [], ignorable, isNew: creates, found }, reading)
+  return normalize(value, shape, { path: [], ignorable, isNew: creates, found, named }, reading)
 }
 
 /** Returns the error sentence for a reply-only key. */
@@ -109,7 +121,13 @@ const readOnly = ({ hints }: Ignorable, key: string): string =>
 
 function normalize(value: unknown, shape: Shape, place: Place, reading: Reading): unknown {
   const branch = choose(value, shape)
-  if (branch !== shape) return normalize(value, branch, place, reading)
+  if (branch !== shape) {
+    const result = normalize(value, branch, place, reading)
+    const entity = shape['x-reference']
+    if (entity !== undefined && isObject(result) && areValid(result, branch))
+      place.named.push({ entity, path: place.path, value: result })
+    return result
+  }
   if (Array.isArray(value)) {
     // Keeps one entry more than allowed, so that the validator refuses the list. Further entries
     // would only cause more errors.
@@ -121,6 +139,14 @@ function normalize(value: unknown, shape: Shape, place: Place, reading: Reading)
   if (isObject(value)) return normalizeObject(value, shape, place, reading)
   return normalizeScalar(value, shape, reading)
 }
+
+/** Returns whether the names are valid. The validator reports the errors of the others. */
+const areValid = (value: Json, { properties = {} }: Shape): boolean =>
+  Object.entries(value).every(([key, text]) => {
+    const { maxLength = 0, ...shape } = properties[key] ?? {}
+    const isShort = typeof text === 'string' && text.length <= maxLength
+    return isShort && (kindOf(shape) !== 'email' || isEmailAddress(text))
+  })
 
 /**
  * Returns the position of a child. An object with an `id` refers to an existing record, so it may

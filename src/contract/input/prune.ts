@@ -26,14 +26,16 @@ export function pruned(body: object, shape: Shape, refused: readonly string[]): 
 
 /**
  * Returns the path to remove for an invalid field: its own path, or that of its parent if the
- * parent requires the field. A list is removed as a whole, because its entries would shift.
+ * parent requires the field. A list is removed as a whole, because its entries would shift, and so
+ * is an object in the place of an id, because the server has found no record by it.
  */
 function removable(body: unknown, shape: Shape, path: readonly string[]): readonly string[] {
   if (path.length <= 1) return path
   const [name = ''] = path.slice(-1)
   const parent = path.slice(0, -1)
   const isNeeded = shapesAt(shape, parent).some(({ required }) => required?.includes(name))
-  return isNeeded || Array.isArray(valueAt(body, parent)) ? removable(body, shape, parent) : path
+  const isReference = innerShapes(shape, parent).some((each) => each['x-reference'] !== undefined)
+  return isNeeded || isReference || Array.isArray(valueAt(body, parent)) ? removable(body, shape, parent) : path
 }
 
 const valueAt = (value: unknown, path: readonly string[]): unknown =>
@@ -41,15 +43,16 @@ const valueAt = (value: unknown, path: readonly string[]): unknown =>
 
 const branches = (shape: Shape): readonly Shape[] => shape.anyOf ?? shape.oneOf ?? [shape]
 
+/** Returns the schemas of the value at a path, with the branches of unions in their place. */
 const shapesAt = (shape: Shape, path: readonly string[]): readonly Shape[] =>
-  path.reduce<readonly Shape[]>(
-    (shapes, key) =>
-      shapes.flatMap(({ properties, items }) => {
-        const inner = items ?? (Object.hasOwn(properties ?? {}, key) ? properties?.[key] : undefined)
-        return inner ? branches(inner) : []
-      }),
-    branches(shape),
-  )
+  path.length === 0 ? branches(shape) : innerShapes(shape, path).flatMap(branches)
+
+/** Returns the schemas of the value at a path that is not empty. */
+const innerShapes = (shape: Shape, path: readonly string[]): readonly Shape[] =>
+  shapesAt(shape, path.slice(0, -1)).flatMap(({ properties, items }) => {
+    const key = path.at(-1) ?? ''
+    return items ?? (properties && Object.hasOwn(properties, key) ? (properties[key] ?? []) : [])
+  })
 
 function without(value: unknown, path: readonly string[], gone: ReadonlySet<string>): unknown {
   if (Array.isArray(value)) return value.map((each, index) => without(each, [...path, String(index)], gone))

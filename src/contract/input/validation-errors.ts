@@ -47,7 +47,7 @@ export function fieldErrors(
   // For a failed branch of `if`, Ajv reports the errors of the branch and an extra error for the
   // `if` itself, which adds nothing.
   const told = findings.slice(0, maxFindings).filter(({ keyword }) => keyword !== 'if')
-  for (const finding of withoutUnions(withoutChoices(told, more)))
+  for (const finding of withoutUnions(withoutReferences(withoutChoices(told, more), more), more))
     if (!isFull) add(fieldName(finding, headerNames), sentenceFor(finding))
   for (const [field, sentence] of more) add(field, sentence)
   if (isFull || findings.length > maxFindings)
@@ -96,11 +96,38 @@ function withoutChoices(findings: readonly ErrorObject[], more: readonly Finding
 }
 
 /**
+ * Reduces the errors of an object in the place of an id (`x-reference`). Each branch but the first,
+ * the id, is an object with one required key. Keeps the errors of the branch whose key was sent, or
+ * else one error that lists the keys.
+ */
+function withoutReferences(findings: readonly ErrorObject[], more: readonly Finding[]): ErrorObject[] {
+  let rest = [...findings]
+  for (const union of findings) {
+    const { data, instancePath: at, keyword, parentSchema, schema } = union
+    const isObject = typeof data === 'object' && data !== null && !Array.isArray(data)
+    if (keyword !== 'oneOf' || !parentSchema || !('x-reference' in parentSchema) || !isObject) continue
+    const ofReference = rest.filter((each) => each !== union && each.instancePath === at)
+    const missing = ofReference.flatMap(({ keyword, params }) => (keyword === 'required' ? params.missingProperty : []))
+    const isSent = missing.length < (schema as unknown[]).length - 1
+    const sent = ofReference.filter(
+      (each) =>
+        each.keyword === 'additionalProperties' &&
+        Object.keys(each.parentSchema?.properties ?? {}).some((key) => Object.hasOwn(data, key)),
+    )
+    rest = rest.filter((each) => each !== union && (!ofReference.includes(each) || (isSent && sent.includes(each))))
+    const field = `${fieldName(union, [])}.`
+    if (!isSent && !more.some(([name]) => name.startsWith(field)))
+      rest.push({ ...union, keyword: 'reference', params: { keys: missing } })
+  }
+  return rest
+}
+
+/**
  * Reduces the errors of a union. When no branch is valid, Ajv reports the union and every branch.
  * Keeps the errors of the branch with the type of the value, or else one error that lists the
  * allowed types.
  */
-function withoutUnions(findings: readonly ErrorObject[]): ErrorObject[] {
+function withoutUnions(findings: readonly ErrorObject[], more: readonly Finding[]): ErrorObject[] {
   let rest = [...findings]
   for (const union of findings.filter(({ keyword }) => keyword === 'anyOf' || keyword === 'oneOf')) {
     const at = union.instancePath
@@ -108,8 +135,13 @@ function withoutUnions(findings: readonly ErrorObject[]): ErrorObject[] {
     const types = inside.filter((each) => each.instancePath === at && each.keyword === 'type')
     if (inside.length === 0) continue
     rest = rest.filter((each) => each !== union && !types.includes(each))
-    if (inside.length === types.length)
-      rest.push({ ...union, keyword: 'type', params: { type: types.flatMap(({ params }) => params.type) } })
+    const field = `${fieldName(union, [])}.`
+    if (inside.length === types.length && !more.some(([name]) => name.startsWith(field)))
+      rest.push({
+        ...union,
+        keyword: 'type',
+        params: { type: [...new Set(types.flatMap(({ params }) => params.type))] },
+      })
   }
   return rest
 }
@@ -161,6 +193,8 @@ function sentenceFor({ keyword, params, schema, parentSchema, instancePath, data
       return 'The field is required.'
     case 'choice':
       return `Send either ${(params.keys as string[]).join(' or ')}.`
+    case 'reference':
+      return `Must be an id, or an object with ${(params.keys as string[]).join(' or ')}.`
     case 'additionalProperties': {
       const known = Object.keys((parentSchema?.properties ?? {}) as object)
       const word = String(params.additionalProperty)

@@ -61,6 +61,7 @@ function resourceOf(d: AnyDefinition) {
     assertVisible: reader.assertVisible,
     withVersionOf: reader.withVersionOf,
     searchDocument: d.searchDocument,
+    namedBy: d.namedBy,
     visibleIds: reader.visibleIds,
     get: reader.get,
     getMany: reader.getMany,

@@ -14,6 +14,7 @@ import type { Records, Sight } from '../query/event-visibility.ts'
 import type { Fields, QueryValues, SearchField } from '../query/filter.ts'
 import type { Rows, SortColumn } from '../query/page.ts'
 import type { Snapshot } from '../write/events.ts'
+import type { NamedBy } from './named-references.ts'
 
 /**
  * The values that the rules of a write may use. `current` is the row before an update; null on
@@ -52,6 +53,8 @@ export interface RecordRules<Row, Write, Reply, SortKey extends string, WriteFie
    * checks the rules that the schema cannot express.
    */
   toRow: (body: Write, writing: Writing<Row>) => Promise<Record<string, unknown>> | Record<string, unknown>
+  /** How a body may name a record instead of sending its id; by default it may not. */
+  namedBy?: NamedBy
   /**
    * Fields on which the meaning of other fields depends. If the schema refuses one of these fields,
    * the rules in `toRow` do not run.
@@ -165,6 +168,7 @@ export interface Resource<Reply, Write> {
    */
   listOperation: OperationFact
   searchDocument?: SearchDocumentSource | undefined
+  namedBy?: NamedBy | undefined
   /** The names of the resource's events, without a suffix. */
   events: { create: EventBase; update: EventBase; delete: EventBase }
   /**

@@ -2,13 +2,12 @@
 // by id. Persons match by e-mail address; rows without an address match by telephone number and
 // name. Records that the import's user cannot see never match, and their unique values are refused
 // as taken.
-import { padToBucket } from '../../../db/compiled-queries.ts'
 import { phoneKeys } from '../../../db/schema/phone-numbers.ts'
 import type { Context } from '../../kernel/context.ts'
-import { queryCached } from '../../kernel/query/statement-cache.ts'
+import { idsByNameKey } from '../../kernel/resource/named-references.ts'
 import { addressKey } from '../../kernel/values/format.ts'
-import { foldedPartOf, hasFoldedKey, searchFold, textKey } from '../../kernel/values/names.ts'
-import { attributeSet } from '../attributes/attribute-set.ts'
+import { hasFoldedKey, searchFold, textKey } from '../../kernel/values/names.ts'
+import { personsByAddress } from '../persons/contacts.ts'
 import { type ImportAction, type ImportType, keyColumns } from './columns.ts'
 import { type RowDraft, rowRefused } from './row-drafts.ts'
 
@@ -89,20 +88,9 @@ export async function findRecord(
 async function idsOf(ctx: Context, type: ImportType, keys: readonly string[]): Promise<number[]> {
   if (type === 'leads') return keys.map(Number)
   if (type === 'persons') return personsWith(ctx, keys)
-  if (type === 'organizations') return organizationsNamed(ctx, keys)
+  if (type === 'organizations') return [...(await idsByNameKey(ctx, 'organizations', keys)).values()].flat()
   const rows = await ctx.db.selectFrom('products').select('id').where('sku_key', 'in', keys).execute()
   return rows.map(({ id }) => id)
-}
-
-/** Returns the organization with this key, or else those with other accents or blanks. */
-async function organizationsNamed({ db }: Context, keys: readonly string[]): Promise<number[]> {
-  const rows = await db
-    .selectFrom('organizations')
-    .select(['id', 'name_key'])
-    .where(hasFoldedKey('name_key', keys.map(foldedPartOf)))
-    .execute()
-  const exact = rows.filter(({ name_key }) => keys.includes(name_key))
-  return (exact.length > 0 ? exact : rows).map(({ id }) => id)
 }
 
 const isNumber = (keys: readonly string[]): boolean => keys[0]?.startsWith(numberPrefix) ?? false
@@ -135,25 +123,4 @@ async function personsByNumber({ db }: Context, keys: readonly string[]): Promis
     for (const { id } of await rows.execute()) found.add(id)
   }
   return [...found]
-}
-
-export async function personsByAddress(ctx: Context, keys: readonly string[]): Promise<Map<string, number[]>> {
-  const found = new Map<string, number[]>()
-  if (keys.length === 0) return found
-  const emails = (await attributeSet(ctx)).system.get('persons')?.find(({ code }) => code === 'emails')
-  const attribute = emails?.id ?? 0
-  const values = padToBucket(keys)
-  const rows = await queryCached(ctx, {
-    name: 'persons: by address',
-    values: [attribute, ...values],
-    build: () =>
-      ctx.db
-        .selectFrom('unique_values')
-        .select(['value', 'entity_id'])
-        .where('entity_type', '=', 'persons')
-        .where('attribute_id', '=', attribute)
-        .where('value', 'in', values),
-  })
-  for (const { value, entity_id } of rows) found.set(value, [...(found.get(value) ?? []), entity_id])
-  return found
 }

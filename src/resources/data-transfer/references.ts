@@ -8,6 +8,7 @@ import { canSeeOwner } from '../../kernel/query/visibility.ts'
 import { addressKey, fold } from '../../kernel/values/format.ts'
 import { namedLike, searchFold } from '../../kernel/values/names.ts'
 import { defaultPipelineId } from '../pipelines/resource.ts'
+import { stagesNamed } from '../pipelines/stages.ts'
 import type { ImportPlan } from './apply-row.ts'
 import { addressIn, firstIn, nameIn, splitAddresses } from './list-cells.ts'
 import type { Lookups } from './lookups.ts'
@@ -202,8 +203,7 @@ function stageOf(draft: RowDraft, found: RelatedIds, directory: Directory): Rela
   const pipeline = found.lead_pipeline_id ?? (typeof sent === 'number' ? sent : undefined)
   const usual = pipelineOfLead.get(Number(draft.id)) ?? directory.defaultPipeline
   const own = stages.filter((each) => each.lead_pipeline_id === (pipeline ?? usual))
-  const exact = (of: readonly NamedStage[]): NamedStage | undefined =>
-    namedLike(of, name ?? '')[0] ?? of.find((each) => each.code === fold(name?.trim() ?? ''))
+  const exact = (of: readonly NamedStage[]): NamedStage | undefined => stagesNamed(of, name ?? '')[0]
   // The stage may be that of another pipeline if the row names none.
   const named = name === undefined ? undefined : (exact(own) ?? (pipeline === undefined ? exact(stages) : undefined))
   const byStatus = status === undefined ? undefined : outcomeIn(status)

@@ -1,6 +1,7 @@
 // E-mail addresses and phone numbers of persons and warehouses. The
 // table unique_values contains the values that must be unique among the records of an entity.
 import { type SqlBool, sql } from 'kysely'
+import { padToBucket } from '../../../db/compiled-queries.ts'
 import { phoneKeys } from '../../../db/schema/phone-numbers.ts'
 import { digitsOf } from '../../../db/schema/search-folding.ts'
 import type { Schema } from '../../contract/types.ts'
@@ -8,6 +9,7 @@ import type { Context } from '../../kernel/context.ts'
 import { ValidationErrors } from '../../kernel/errors.ts'
 import type { OnRestore } from '../../kernel/history/restore.ts'
 import { exists, type Fields, type QueryValues } from '../../kernel/query/filter.ts'
+import { queryCached } from '../../kernel/query/statement-cache.ts'
 import { addressKey, fold } from '../../kernel/values/format.ts'
 import { type Attribute, attributeSet } from '../attributes/attribute-set.ts'
 import { toPoints as cleaned } from '../attributes/types/contact-points.ts'
@@ -137,4 +139,31 @@ export async function contactFilters(ctx: Context, query: QueryValues): Promise<
     })
   }
   return fields
+}
+
+/** Returns the ids of the persons with these addresses, by `addressKey`. Checks no visibility. */
+export async function personsByAddress(ctx: Context, keys: readonly string[]): Promise<Map<string, number[]>> {
+  const found = new Map<string, number[]>()
+  if (keys.length === 0) return found
+  const { id } = await attributeOf(ctx, 'persons', 'emails')
+  const values = padToBucket(keys)
+  const rows = await queryCached(ctx, {
+    name: 'persons: by address',
+    values: [id, ...values],
+    build: () =>
+      ctx.db
+        .selectFrom('unique_values')
+        .select(['value', 'entity_id'])
+        .where('entity_type', '=', 'persons')
+        .where('attribute_id', '=', id)
+        .where('value', 'in', values),
+  })
+  for (const { value, entity_id } of rows) found.set(value, [...(found.get(value) ?? []), entity_id])
+  return found
+}
+
+/** Returns the ids of the persons that a body names by their e-mail addresses. */
+export async function personsByEmail(ctx: Context, texts: readonly string[]): Promise<Map<string, number[]>> {
+  const found = await personsByAddress(ctx, texts.map(addressKey))
+  return new Map(texts.map((text) => [text, found.get(addressKey(text)) ?? []]))
 }

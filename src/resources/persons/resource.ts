@@ -7,6 +7,7 @@ import { flagField, linked, textField, value } from '../../kernel/query/filter.t
 import { queryCached } from '../../kernel/query/statement-cache.ts'
 import { canSeeOwner, visible } from '../../kernel/query/visibility.ts'
 import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
+import { byNameKey } from '../../kernel/resource/named-references.ts'
 import { checkReference, expandReferences } from '../../kernel/resource/references.ts'
 import { readAddress } from '../../kernel/values/address.ts'
 import { foldedKeyRange, inFoldedKeyRange, searchFold, textKey } from '../../kernel/values/names.ts'
@@ -17,7 +18,14 @@ import { resolveOwnerId, userRef } from '../users/owner.ts'
 import { pictureUrl } from '../users/picture.ts'
 import { users } from '../users/resource.ts'
 import { consentColumns } from './consent.ts'
-import { checkUniquePoints, cleanContactPoints, contactFilters, repairPerson, saveUniquePoints } from './contacts.ts'
+import {
+  checkUniquePoints,
+  cleanContactPoints,
+  contactFilters,
+  personsByEmail,
+  repairPerson,
+  saveUniquePoints,
+} from './contacts.ts'
 import { checkEmail, linkEmail } from './emails.ts'
 import { hasPhoneNumberLike, savePhoneNumbers } from './phone-numbers.ts'
 import { searchDocument } from './search-document.ts'
@@ -101,6 +109,7 @@ export const persons = defineResource(
   withAttributes('persons', {
     noun: 'person',
     table: 'persons',
+    namedBy: { keys: { name: byNameKey('persons'), email: personsByEmail } },
     operations: {
       list: 'listPersons',
       get: 'getPerson',

@@ -4,6 +4,7 @@
 import type { Schema } from '../../contract/types.ts'
 import type { ValidationErrors } from '../../kernel/errors.ts'
 import { fold, slug } from '../../kernel/values/format.ts'
+import { namedLike } from '../../kernel/values/names.ts'
 
 export interface StageRow {
   id: number
@@ -24,6 +25,20 @@ export interface StagePlan {
 }
 
 type StageInput = Schema<'StageInput'>
+
+/** A stage of any pipeline. */
+interface AnyStage {
+  id: number
+  code: string
+  name: string
+  lead_pipeline_id: number
+}
+
+/** Returns the stages with this name; the code counts as a name, too. */
+export const stagesNamed = <S extends AnyStage>(stages: readonly S[], name: string): S[] => {
+  const named = namedLike(stages, name)
+  return named.length > 0 ? named : stages.filter(({ code }) => code === fold(name.trim()))
+}
 
 /** The stages of a new pipeline whose request contains no stages. */
 const defaultStages: readonly StageInput[] = [

@@ -1,0 +1,47 @@
+// The stage that a body names instead of sending its id. Pipelines may have stages with the same
+// name, so a stage of the pipeline in the body, or of the stored lead's pipeline, comes first.
+import { operations } from '../../contract/operations.gen.ts'
+import type { Context } from '../../kernel/context.ts'
+import { type FindNamed, notOne } from '../../kernel/resource/named-references.ts'
+import { defaultPipelineId } from '../pipelines/resource.ts'
+import { stagesNamed } from '../pipelines/stages.ts'
+
+export const findNamedStage: FindNamed = async (ctx, name, { path, params, beside }) => {
+  const stages = await ctx.db
+    .selectFrom('lead_pipeline_stages')
+    .select(['id', 'code', 'name', 'lead_pipeline_id'])
+    .orderBy('lead_pipeline_id')
+    .orderBy('sort_order')
+    .execute()
+  const sent = beside.lead_pipeline_id
+  // The pipeline itself has an error if it is not known.
+  const pipeline = typeof sent === 'number' ? sent : await usualPipeline(ctx, path, params.id ?? beside.indices)
+  const own = stages.filter((each) => each.lead_pipeline_id === pipeline)
+  const inOwn = stagesNamed(own, name)
+  const found = inOwn.length > 0 || typeof sent === 'number' ? inOwn : stagesNamed(stages, name)
+  const known = (pipeline === null ? stages : own).map((each) => each.name)
+  return found.length === 1 && found[0]
+    ? found[0].id
+    : notOne(
+        'stage',
+        'name',
+        name,
+        found.map(({ id }) => id),
+        [...new Set(known)],
+      )
+}
+
+/** Returns the pipeline of the lead or of all these leads, or that of new leads; null for several. */
+async function usualPipeline(ctx: Context, path: string, ids: unknown): Promise<number | null> {
+  if (path === operations.createLead.path) return defaultPipelineId(ctx)
+  const leads = [ids].flat().map(Number).filter(Number.isSafeInteger)
+  if (leads.length === 0 || !path.startsWith(`${operations.createLead.path}/`)) return null
+  const pipelines = await ctx.db
+    .selectFrom('leads')
+    .select('lead_pipeline_id')
+    .distinct()
+    .where('id', 'in', leads)
+    .limit(2)
+    .execute()
+  return pipelines.length === 1 ? (pipelines[0]?.lead_pipeline_id ?? null) : null
+}

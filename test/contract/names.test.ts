@@ -1,0 +1,102 @@
+// Wherever a body of the contract takes the id of a record, it also takes an object that names the
+// record, with the same result.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { resources } from '../../src/operations.ts'
+import { bodySchema, facts, follow, type SchemaObject, takesHeader } from '../support/schema.ts'
+import { request, send, startWorld, type World } from './support.ts'
+
+let world: World
+beforeAll(async () => {
+  world = await startWorld()
+})
+afterAll(() => world.server.close())
+
+interface Place {
+  path: (string | number)[]
+  entity: string
+  id: number
+}
+
+/** Returns the places of the body where an id could be a name. */
+function references(shape: SchemaObject | undefined, value: unknown, path: Place['path'] = []): Place[] {
+  const schema = follow(shape)
+  const entity = schema['x-reference']
+  if (typeof entity === 'string') return typeof value === 'number' ? [{ path, entity, id: value }] : []
+  const branches = [schema, ...(schema.oneOf ?? []), ...(schema.anyOf ?? [])].map(follow)
+  const found = branches.flatMap(({ properties = {}, items }) =>
+    Array.isArray(value)
+      ? value.flatMap((each, index) => (items ? references(items, each, [...path, index]) : []))
+      : typeof value === 'object' && value !== null
+        ? Object.entries(value).flatMap(([key, each]) =>
+            properties[key] ? references(properties[key], each, [...path, key]) : [],
+          )
+        : [],
+  )
+  return [...new Map(found.map((each) => [each.path.join('.'), each])).values()]
+}
+
+/** Returns variants of the body with one more reference each. */
+function withMoreReferences(shape: SchemaObject | undefined, body: unknown): object[] {
+  return Object.entries(follow(shape).properties ?? {}).flatMap(([key, property]) => {
+    const schema = follow(property)
+    const [entity, items] = [schema['x-reference'], follow(schema.items)['x-reference']]
+    const id = world.main[String(entity ?? items)]
+    return id === undefined ? [] : [{ ...(body as object), [key]: items === undefined ? id : [id] }]
+  })
+}
+
+/** Returns the body with the name of the record in the place of its id. */
+async function named(body: unknown, { path, entity, id }: Place): Promise<object> {
+  const table = entity === 'stages' ? 'lead_pipeline_stages' : (resources.get(entity)?.table ?? '')
+  const row = await world.server.store.db
+    .selectFrom(table as 'products')
+    .selectAll()
+    .where('id', '=', id)
+    .executeTakeFirstOrThrow()
+  const emails = JSON.parse((row as { emails?: string }).emails ?? '[]')
+  const copy = structuredClone(body) as Record<string | number, unknown>
+  const holder = path.slice(0, -1).reduce<unknown>((at, key) => (at as typeof copy)[key], copy) as typeof copy
+  holder[path.at(-1) ?? ''] =
+    entity === 'users'
+      ? { email: (row as unknown as { email: string }).email }
+      : emails.length > 0
+        ? { email: emails[0].value }
+        : entity === 'products'
+          ? { sku: row.sku }
+          : { name: row.name }
+  return copy
+}
+
+const ids = facts
+  .filter(([id, { servedBy, takesBytes }]) => servedBy === 'handler' && bodySchema(id) && !takesBytes)
+  .map(([id]) => id)
+  .filter((id) => takesHeader(id, 'Accord-Dry-Run'))
+
+describe('a name in the place of an id', () => {
+  const tried = new Set<string>()
+
+  it.each(ids)('has the same result in %s', async (id) => {
+    const { body: sent, ...rest } = request(world, id)
+    const headers = { 'accord-dry-run': 'true' }
+    for (const body of [sent, ...withMoreReferences(bodySchema(id), sent)]) {
+      const usual = await send(world, id, { ...rest, body, headers })
+      // Not every reference fits the others of the example.
+      if (body !== sent && usual.status > 299) continue
+      for (const place of references(bodySchema(id), body)) {
+        tried.add(place.entity)
+        const reply = await send(world, id, { ...rest, body: await named(body, place), headers })
+        expect([place.path.join('.'), reply.status], reply.text).toEqual([place.path.join('.'), usual.status])
+        expect(withoutTimes(reply.text)).toBe(withoutTimes(usual.text))
+      }
+    }
+  })
+
+  it('was tried for every type of record', () => {
+    expect([...tried].sort()).toEqual(
+      [...[...resources.values()].filter(({ namedBy }) => namedBy).map(({ entity }) => entity), 'stages'].sort(),
+    )
+  })
+})
+
+const withoutTimes = (text: string): string =>
+  text.replace(/\d{4}-\d\d-\d\dT[\d:.]+Z|"(request_id|unique_id|message_id|thread_id|reference_ids)":[^,]*/g, '')

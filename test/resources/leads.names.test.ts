@@ -1,0 +1,163 @@
+// A body may name a record instead of sending its id: `{ "email": … }`, `{ "name": … }` or
+// `{ "sku": … }`.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { startServer, type TestServer } from '../support/app.ts'
+import { newName } from '../support/names.ts'
+import { addUser } from '../support/viewers.ts'
+
+let server: TestServer
+beforeAll(async () => {
+  server = await startServer()
+})
+afterAll(() => server.close())
+
+const post = async (path: string, body: object) => {
+  const { status, text, body: reply } = await server.admin.post(path, body)
+  expect(status, text).toBe(201)
+  return reply.data
+}
+const addPerson = (more: object = {}) => {
+  const name = newName('Zoë')
+  return post('/contacts/persons', { name, emails: [{ value: `${name.replace(/\W/g, '')}@example.com` }], ...more })
+}
+const errorsOf = async (path: string, body: object, send = server.admin.post) => {
+  const { status, body: reply } = await send(path, body)
+  expect(status).toBe(422)
+  return reply.errors
+}
+
+describe('a lead', () => {
+  it('names everything that it refers to', async () => {
+    const person = await addPerson()
+    const source = await post('/sources', { name: newName('Fair') })
+    const type = await post('/types', { name: newName('Renewal') })
+    const product = await post('/products', { name: newName('Seat'), sku: newName('SEAT'), price: 10 })
+    const tag = await post('/tags', { name: newName('Hot') })
+    const lead = await post('/leads', {
+      title: 'Named',
+      lead_value: 5,
+      user_id: { email: 'ADMIN@example.com' },
+      person_id: { email: person.emails[0].value.toUpperCase() },
+      lead_source_id: { name: ` ${source.name.toUpperCase()} ` },
+      lead_type_id: { name: type.name },
+      lead_pipeline_id: { name: 'Default Pipeline' },
+      lead_pipeline_stage_id: { name: 'negotiation' },
+      products: [{ product_id: { sku: product.sku }, quantity: 1, price: 3 }],
+      tag_ids: [{ name: tag.name }],
+    })
+    expect(lead).toMatchObject({
+      user: { id: 1 },
+      person: { id: person.id },
+      source: { id: source.id },
+      type: { id: type.id },
+      stage: { code: 'negotiation' },
+      tags: [{ id: tag.id }],
+    })
+    const lines = await server.admin.get(`/leads/${lead.id}/products`)
+    expect(lines.body.data).toMatchObject([{ product_id: product.id }])
+    const moved = await server.admin.put(`/leads/${lead.id}/stage`, { lead_pipeline_stage_id: { name: 'Won' } })
+    expect(moved.body.data.stage.code, moved.text).toBe('won')
+    const changed = await server.admin.put(`/leads/${lead.id}`, {
+      person_id: { name: person.name.replace('Zoë', 'zoe') },
+    })
+    expect(changed.body.data.person.id, changed.text).toBe(person.id)
+  })
+
+  it('takes the stage of the named pipeline, of its own, or the only one', async () => {
+    const stages = [
+      { name: 'New', code: 'new', probability: 10, sort_order: 1 },
+      { name: 'Visit', probability: 30, sort_order: 2 },
+      { name: 'Won', code: 'won', probability: 100, sort_order: 3 },
+      { name: 'Lost', code: 'lost', probability: 0, sort_order: 4 },
+    ]
+    const pipeline = await post('/pipelines', { name: newName('Field'), stages })
+    const own = pipeline.stages.map(({ id }: { id: number }) => id)
+    const lead = (more: object) => post('/leads', { title: 'Staged', lead_value: 1, ...more })
+    const inField = await lead({ lead_pipeline_id: { name: pipeline.name }, lead_pipeline_stage_id: { name: 'Won' } })
+    expect(inField.stage.id).toBe(own[2])
+    expect((await lead({ lead_pipeline_stage_id: { name: 'Visit' } })).stage.id).toBe(own[1])
+    expect(own).not.toContain((await lead({ lead_pipeline_stage_id: { name: 'Won' } })).stage.id)
+    const back = await server.admin.put(`/leads/${inField.id}`, { lead_pipeline_stage_id: { name: 'new' } })
+    expect(back.body.data?.stage.id, back.text).toBe(own[0])
+    const body = { lead_pipeline_id: { name: pipeline.name }, lead_pipeline_stage_id: { name: 'Visti' } }
+    expect(await errorsOf('/leads', { title: 'Staged', lead_value: 1, ...body })).toEqual({
+      lead_pipeline_stage_id: ['No stage has the name Visti. Did you mean `Visit`?'],
+    })
+    const elsewhere = await lead({})
+    const mass = (...indices: number[]) => ({ indices, value: { name: 'Won' } })
+    expect((await server.admin.post('/leads/mass-update', mass(inField.id))).status).toBe(200)
+    expect((await server.admin.get(`/leads/${inField.id}`)).body.data.stage.id).toBe(own[2])
+    const many = await errorsOf('/leads/mass-update', mass(inField.id, elsewhere.id))
+    expect(many.value[0]).toMatch(/^Several records have the name Won. Send one of the ids \d+, \d+/)
+  })
+})
+
+describe('an unknown name', () => {
+  it('is an error that names the nearest one', async () => {
+    const source = await post('/sources', { name: newName('Billboard') })
+    const body = { title: 'Typo', lead_value: 1, lead_source_id: { name: `${source.name}s` }, lead_value_: 1 }
+    const errors = await errorsOf('/leads', body)
+    expect(errors.lead_source_id).toEqual([`No source has the name ${source.name}s. Did you mean \`${source.name}\`?`])
+  })
+
+  it('is one error of a body with others', async () => {
+    expect(
+      await errorsOf('/leads', {
+        title: '',
+        user_id: { email: 'gone@example.com' },
+        products: [{ product_id: { sku: 'x' } }],
+      }),
+    ).toMatchObject({
+      user_id: ['No user has the e-mail address gone@example.com.'],
+      'products.0.product_id': ['No product has the SKU x.'],
+      title: ['The field is required.'],
+      lead_value: ['The field is required.'],
+    })
+  })
+
+  it.each([[{ id: 4 }], [{}], [{ name: 3 }], [{ email: 'no address' }], [[7]], ['Ada'], [true]])(
+    'refuses %j without a 500',
+    async (user_id) => {
+      const errors = await errorsOf('/leads', { title: 'Odd', lead_value: 1, user_id })
+      expect(Object.keys(errors).every((key) => key.startsWith('user_id'))).toBe(true)
+    },
+  )
+})
+
+describe('a name that several records have', () => {
+  it('is refused with their ids', async () => {
+    const name = newName('Twin')
+    const [one, two] = [await post('/contacts/persons', { name }), await post('/contacts/persons', { name })]
+    expect(await errorsOf('/leads', { title: 'Twins', lead_value: 1, person_id: { name } })).toEqual({
+      person_id: [`Several records have the name ${name}. Send one of the ids ${one.id}, ${two.id}.`],
+    })
+  })
+
+  it('is that of the record with the same accents, if only one has them', async () => {
+    const name = newName('Café')
+    const accented = await post('/contacts/organizations', { name })
+    const plain = await post('/contacts/organizations', { name: name.replace('é', 'e') })
+    const of = async (sent: string) => (await addPerson({ organization_id: { name: sent } })).organization.id
+    expect([await of(name.toUpperCase()), await of(name.replace('é', 'e'))]).toEqual([accented.id, plain.id])
+  })
+})
+
+describe('a caller', () => {
+  it('finds only visible persons, and needs the right to list them', async () => {
+    const hidden = await addPerson({ user_id: 1 })
+    const seller = await addUser(server, newName('seller'), {
+      permissions: ['leads', 'leads.create', 'contacts', 'contacts.persons'],
+      view: 'individual',
+    })
+    const body = { title: 'Seen', lead_value: 1, person_id: { email: hidden.emails[0].value } }
+    expect(await errorsOf('/leads', body, seller.post)).toEqual({
+      person_id: [`No person has the e-mail address ${hidden.emails[0].value}.`],
+    })
+    const token = await server.as(1, ['leads:*'])
+    const refused = await token.post('/leads', body)
+    expect([refused.status, refused.body.required]).toEqual([403, 'persons:read'])
+    expect(
+      (await token.post('/leads', { ...body, person_id: null, user_id: { email: 'admin@example.com' } })).status,
+    ).toBe(201)
+  })
+})
