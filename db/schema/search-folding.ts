@@ -84,6 +84,9 @@ export const unspaced =
   '\\u0e00-\\u0eff\\u1000-\\u109f\\u1780-\\u17ff\\u3005-\\u3007\\u3040-\\u30ff\\u3400-\\u4dbf\\u4e00-\\u9fff' +
   '\\uac00-\\ud7a3\\uf900-\\ufaff'
 
+/** Returns whether the text has a character of a script that writes no blanks between words. */
+export const hasUnspaced = (text: string): boolean => new RegExp(`[${unspaced}]`).test(text)
+
 const anyApostrophe = new RegExp(`[${apostrophes}]`, 'g')
 const anyIgnored = new RegExp(`[${ignored}]`, 'g')
 const anyBlanks = new RegExp(`[${blanks}]+`, 'g')

@@ -56,6 +56,8 @@ export interface Call {
     caller: LoggedCaller | null
     rateAccount: RateCounter | null
   }
+  /** The version that the body of a PUT repeats from a reply. */
+  bodyVersion?: number
   /**
    * The context of the handler, which `authenticate` or `authorizePublic` sets. Only the pipeline
    * reads it.

@@ -33,7 +33,11 @@ function normalize(
   sent: ParsedBody,
   named: NamedReference[],
 ): unknown {
-  const value = shape ? normalizeBody(sent.value, shape, intakeOf(call.fact), reading, found, named) : sent.value
+  const intake = intakeOf(call.fact)
+  const version = (sent.value as { version?: unknown } | null)?.version
+  if (!intake.creates && intake.ignorable?.keys.includes('version') && typeof version === 'number')
+    call.bodyVersion = version
+  const value = shape ? normalizeBody(sent.value, shape, intake, reading, found, named) : sent.value
   if (!call.stream) found.push(...filesAsText(value, shape))
   found.push(...bodyFindings(value, sent.inexact))
   return value

@@ -168,7 +168,9 @@ const isTried = ({ dryRun, public: isPublic, permission, method, path }: Operati
   dryRun && !isPublic && (permission !== null || method === 'put') && !path.includes('/mass-')
 
 async function handle(parts: Parts, call: Call, input: Input): Promise<Answered> {
-  const ctx = callContext(call)
+  // With If-Match, the version of the body adds nothing.
+  const { bodyVersion } = header(call, 'if-match') === undefined ? call : {}
+  const ctx: Context = { ...callContext(call), ...(bodyVersion !== undefined && { bodyVersion }) }
   const handler = handlerOf(parts, call)
   const answer = async (ctx: Context): Promise<Rendered> => render(parts, ctx, call, input, await handler(ctx, input))
   if (call.fact.method === 'get') return withSessionHeaders(ctx, notModifiedOr(call, await answer(ctx)))

@@ -189,6 +189,8 @@ export interface Context {
    * Warnings about accepted input that may be a mistake. The reply lists them in `meta.warnings`.
    */
   readonly warnings: Warning[]
+  /** The version that the body of a PUT without If-Match repeats from a reply. */
+  readonly bodyVersion?: number
   readonly uploads?: Uploads
   /**
    * The record that was just written. The caller may see this record even if the record's owner is

@@ -371,6 +371,10 @@ describe('a mapping', () => {
       ['Other', 'Unknown column Other.'],
       ['Remark', 'The file has no column Remark.'],
     ])
+    expect(await faults('Company,Since', { Company: { fields: ['name'], fill_down: 'Firm' } })).toContainEqual([
+      'Firm',
+      'The file has no column Firm.',
+    ])
     expect(await faults('Company,name,x', { Company: 'name', x: null })).toEqual([
       ['name', 'The column name occurs twice.'],
     ])

@@ -245,10 +245,11 @@ describe('further deals', () => {
       'leads',
       'report.csv',
       [
-        'Opportunity Owner,Account Name,Opportunity Name,Stage,Close Date,Amount,Won,Closed,Lead Source,Type,Loss Reason',
-        'admin@example.com,Acme,Alpha,Signed,2/13/2026,"1,200.00",1,1,,,',
-        'admin@example.com,Acme,Beta,Dropped,2/14/2026,"1,300.00",0,1,,,Price',
-        'admin@example.com,Acme,Gamma,Negotiation,12/31/2027,,0,0,,,',
+        'Opportunity Owner,Account Name,Opportunity Name,Stage,Close Date,Amount,Won,Closed,Lead Source,Type,Loss Reason,IsDeleted',
+        'admin@example.com,Acme,Alpha,Signed,2/13/2026,"1,200.00",1,1,,,,0',
+        'admin@example.com,Acme,Beta,Dropped,2/14/2026,"1,300.00",0,1,,,Price,false',
+        'admin@example.com,Acme,Gamma,Negotiation,12/31/2027,,0,0,,,,0',
+        'admin@example.com,Acme,Delta,Negotiation,12/31/2027,5,0,0,,,,1',
       ].join('\n'),
     )
     expect(analysis.layout).toBe('salesforce-opportunities')

@@ -161,3 +161,15 @@ describe('a caller', () => {
     ).toBe(201)
   })
 })
+
+it('a workflow stores ids only', async () => {
+  const workflow = (value: unknown) => ({
+    name: newName('Owner'),
+    entity_type: 'leads',
+    event: 'lead.create.after',
+    actions: [{ id: 'update_lead', attribute: 'user_id', value }],
+  })
+  const refused = await server.admin.post('/settings/workflows', workflow({ email: 'admin@example.com' }))
+  expect([refused.status, Object.keys(refused.body.errors)]).toEqual([422, ['actions.0.value']])
+  expect((await server.admin.post('/settings/workflows', workflow(1))).status).toBe(201)
+})

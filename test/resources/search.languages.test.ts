@@ -130,7 +130,7 @@ describe('names in twenty languages', () => {
     for (const [index, { name, q }] of pairs.entries()) {
       const id = ids[names.findIndex(([each]) => each === name)] ?? index
       if (!(await byList(q)).includes(id)) missed.push(`list: ${name} by ${JSON.stringify(q)}`)
-      if (q.trim().length >= 2 && !(await bySearch(q)).includes(id))
+      if (!/^\s*\p{Script=Latin}\s*$/u.test(q) && !(await bySearch(q)).includes(id))
         missed.push(`search: ${name} by ${JSON.stringify(q)}`)
     }
     expect(missed).toEqual([])

@@ -43,12 +43,16 @@ export function bodyReader(document: object, operation: OperationId): BodyReader
   return reader
 }
 
+/** Returns the shape in which references are ids, because only requests find records by name. */
+const withIdsOnly = (shape: Shape): Shape =>
+  JSON.parse(JSON.stringify(shape, (_key, value) => (value?.['x-reference'] && value.oneOf ? value.oneOf[0] : value)))
+
 function readerOf(document: object, operation: OperationId): BodyReader {
   const fact: OperationFact = operations[operation]
   const { path, method } = fact
   const at = ['paths', path, method, 'requestBody', 'content', 'application/json', 'schema']
   const pointer = at.map((step) => step.replaceAll('~', '~0').replaceAll('/', '~1')).join('/')
-  const shape = resolved(document, componentOf(document, `#/${pointer}`)) as Shape
+  const shape = withIdsOnly(resolved(document, componentOf(document, `#/${pointer}`)) as Shape)
   const validate = compileInput({ type: 'object', properties: { requestBody: shape } })
   return (value, reading) => {
     const found: Finding[] = []

@@ -114,10 +114,12 @@ function withoutReferences(findings: readonly ErrorObject[], more: readonly Find
         each.keyword === 'additionalProperties' &&
         Object.keys(each.parentSchema?.properties ?? {}).some((key) => Object.hasOwn(data, key)),
     )
-    rest = rest.filter((each) => each !== union && (!ofReference.includes(each) || (isSent && sent.includes(each))))
     const field = `${fieldName(union, [])}.`
-    if (!isSent && !more.some(([name]) => name.startsWith(field)))
-      rest.push({ ...union, keyword: 'reference', params: { keys: missing } })
+    const isTold = isSent || more.some(([name]) => name.startsWith(field))
+    rest = rest.flatMap((each) => {
+      if (each === union) return isTold ? [] : [{ ...union, keyword: 'reference', params: { keys: missing } }]
+      return ofReference.includes(each) && !(isSent && sent.includes(each)) ? [] : [each]
+    })
   }
   return rest
 }
@@ -134,14 +136,13 @@ function withoutUnions(findings: readonly ErrorObject[], more: readonly Finding[
     const inside = rest.filter((each) => each !== union && `${each.instancePath}/`.startsWith(`${at}/`))
     const types = inside.filter((each) => each.instancePath === at && each.keyword === 'type')
     if (inside.length === 0) continue
-    rest = rest.filter((each) => each !== union && !types.includes(each))
     const field = `${fieldName(union, [])}.`
-    if (inside.length === types.length && !more.some(([name]) => name.startsWith(field)))
-      rest.push({
-        ...union,
-        keyword: 'type',
-        params: { type: [...new Set(types.flatMap(({ params }) => params.type))] },
-      })
+    const isType = inside.length === types.length && !more.some(([name]) => name.startsWith(field))
+    const params = { type: [...new Set(types.flatMap(({ params }) => params.type))] }
+    rest = rest.flatMap((each) => {
+      if (each === union) return isType ? [{ ...union, keyword: 'type', params }] : []
+      return types.includes(each) ? [] : [each]
+    })
   }
   return rest
 }

@@ -1,6 +1,6 @@
 // Creates and updates a record: checks the rules, writes the row and its children, emits events,
 // saves links.
-import { type Context, now } from '../context.ts'
+import { type Context, now, warn } from '../context.ts'
 import { ValidationErrors } from '../errors.ts'
 import { saveStoredReferences } from '../history/stored-references.ts'
 import { insert } from '../query/statement-cache.ts'
@@ -112,6 +112,7 @@ export function createSaver(
         // `isTouched` means that `updateRow` has already raised the version, which may rise only
         // once per request.
         if (isLinked && !isTouched) await stored.touch(ctx, id)
+        if (isLinked || isTouched) warnOfNewer(ctx, current)
         return replyOf(ctx, id, row, isLinked)
       }),
   }
@@ -127,6 +128,14 @@ async function checkedColumns(
   const columns = await d.toRow(body, { ctx, current, errors })
   errors.throwIfAny()
   return columns
+}
+
+/** Warns when the body repeats an older version, whose values may have replaced newer ones. */
+function warnOfNewer(ctx: Context, { version }: AnyRow): void {
+  const { bodyVersion } = ctx
+  if (bodyVersion === undefined || typeof version !== 'number' || bodyVersion === version) return
+  const sentence = `The record had version ${version}, so this body of version ${bodyVersion} may have replaced newer values. With If-Match, such a change is refused.`
+  warn(ctx, 'version', sentence)
 }
 
 /** Writes the references of a stored row, if its definition has any. */

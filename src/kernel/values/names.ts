@@ -3,7 +3,14 @@ import { type SqlBool, sql } from 'kysely'
 import { keySeparator, searchFold } from '../../../db/schema/search-folding.ts'
 import { fold } from './format.ts'
 
-export { foldedPartOf, queryParts, searchFold, searchPhrase, textKey } from '../../../db/schema/search-folding.ts'
+export {
+  foldedPartOf,
+  hasUnspaced,
+  queryParts,
+  searchFold,
+  searchPhrase,
+  textKey,
+} from '../../../db/schema/search-folding.ts'
 
 /**
  * Returns the records with this name. A record whose name differs only in case comes before records

@@ -13,7 +13,7 @@ import { hasOptions, valueTypeOf } from './types.ts'
 import { checkNamedRecords, toStored } from './validate-values.ts'
 
 type Body = Schema<'AttributeUpdate'>
-const maxAttributes = 100
+const maxAttributes = 300
 
 /** Throws 409 when the body changes a protected setting of a built-in attribute. */
 export function refuseProtected(body: Body, shown: Schema<'AttributeDefinition'>): void {

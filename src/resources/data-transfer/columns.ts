@@ -282,7 +282,10 @@ export async function readHeader(
       .filter(isUsed)
       .map((field) => ({ ...(known.get(field) as ImportColumn), header, index, ...ruled(rule, headers) }))
   })
-  for (const header of Object.keys(mapping ?? {}))
+  const groups = Object.values(mapping ?? {}).flatMap((rule) =>
+    typeof rule === 'object' && rule !== null ? (rule.fill_down ?? []) : [],
+  )
+  for (const header of [...Object.keys(mapping ?? {}), ...groups])
     if (faults.length < maxFaults && !headers.includes(header))
       faults.push({ column: shortened(header), message: `The file has no column ${shortened(header)}.` })
   const missing = missingColumns({ type, action }, [...seen])

@@ -31,7 +31,7 @@ export const findNamedStage: FindNamed = async (ctx, name, { path, params, besid
       )
 }
 
-/** Returns the pipeline of the lead or of all these leads, or that of new leads; null for several. */
+/** Returns the pipeline of the lead, of all the leads, or of new leads; null for several. */
 async function usualPipeline(ctx: Context, path: string, ids: unknown): Promise<number | null> {
   if (path === operations.createLead.path) return defaultPipelineId(ctx)
   const leads = [ids].flat().map(Number).filter(Number.isSafeInteger)

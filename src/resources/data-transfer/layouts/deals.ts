@@ -1,5 +1,5 @@
 // The deals and products of other programs.
-import { closing, fallback, isClosed, isLost, isWon, type Layout } from './layout.ts'
+import { closing, fallback, isClosed, isDeleted, isLost, isWon, type Layout } from './layout.ts'
 
 /** The value of deals without an amount. */
 const constants = { lead_value: '0' }
@@ -94,6 +94,7 @@ export const dealLayouts: readonly Layout[] = [
       'close date': closing,
       'won|is won': isWon,
       'closed|is closed': isClosed,
+      'deleted|is deleted': isDeleted,
       'primary contact|contact name|contact full name': 'person',
       'contact email|email': 'person_email',
       'account name': 'organization_name',

@@ -42,6 +42,8 @@ const flag = (value: string): Readonly<Record<string, string | null>> => ({
 })
 export const isWon: LayoutRule = { fields: ['status'], values: flag('won') }
 export const isClosed: LayoutRule = { fields: ['status'], values: flag(closedMark) }
+/** Salesforce marks records of its recycle bin. They are left out. */
+export const isDeleted: LayoutRule = { fields: ['status'], values: flag('deleted') }
 export const isLost: LayoutRule = { fields: ['status'], values: flag('lost') }
 
 export const names = {
