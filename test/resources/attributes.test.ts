@@ -126,18 +126,6 @@ describe('createAttribute', () => {
     expect((await server.admin.post('/settings/attributes', { ...again, entity_type: 'leads' })).status).toBe(201)
   })
 
-  it('refuses the hundred and first of a resource', async () => {
-    const at = '2026-03-01T09:30:00.000Z'
-    const rows = Array.from({ length: 100 }, (_, n) => ({
-      ...{ code: `own_${n}`, name: 'Own', name_key: 'own', type: 'text', entity_type: 'products' },
-      ...{ sort_order: n, created_at: at, updated_at: at },
-    }))
-    await server.store.db.insertInto('attributes').values(rows).execute()
-    const one = { code: 'one', name: 'One', type: 'text', entity_type: 'products' }
-    const { status, body } = await server.admin.post('/settings/attributes', one)
-    expect([status, Object.keys(body.errors)]).toEqual([422, ['entity_type']])
-  })
-
   it('leaves nothing behind when it is only tried', async () => {
     const headers = { 'accord-dry-run': 'true' }
     const sent = { code: 'vat', name: 'VAT', type: 'text', entity_type: 'organizations' }

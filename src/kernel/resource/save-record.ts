@@ -42,47 +42,52 @@ export function createSaver(
   }
 
   /**
-   * Returns the reply after a write. `row` was read during the write and is still current unless
-   * links changed since.
+   * Returns the reply after a write. `shown` is the record during the write, which is still current
+   * unless links changed since. The reply is a copy, because listeners get `shown`.
    */
-  const replyOf = async (ctx: Context, id: number, row: AnyRow, isLinked: boolean): Promise<Snapshot> =>
-    reader.toReply(ctx, isLinked ? await reader.findWritten(ctx, id) : row)
+  const replyOf = async (ctx: Context, id: number, shown: Snapshot, isLinked: boolean): Promise<Snapshot> =>
+    isLinked ? reader.toReply(ctx, await reader.findWritten(ctx, id)) : structuredClone(shown)
 
   /** Inserts the record and emits its events. The caller must be in a transaction. */
-  async function insertRecord(ctx: Context, body: AnyBody): Promise<{ id: number; row: AnyRow; isLinked: boolean }> {
+  async function insertRecord(
+    ctx: Context,
+    body: AnyBody,
+  ): Promise<{ id: number; shown: Snapshot; isLinked: boolean }> {
     const columns = await checkedColumns(ctx, d, body, null)
-    let row: AnyRow | undefined
+    let shown: Snapshot = {}
     const { id } = await write(ctx, events.create, { entity, input: maskInput(body) }, async (ctx) => {
       const at = now(ctx)
       const id = await insert(ctx, table, { ...columns, created_at: at, updated_at: at })
       await d.afterSave?.(ctx, id, body)
-      row = await reader.findWritten(ctx, id)
+      const row = await reader.findWritten(ctx, id)
       await storeReferences(ctx, { d, facts }, row)
-      return { id, entity: await reader.toReply(ctx, row) }
+      shown = await reader.toReply(ctx, row)
+      return { id, entity: shown }
     })
-    return { id, row: row as AnyRow, isLinked: await saveLinks(ctx, id, body, true) }
+    return { id, shown, isLinked: await saveLinks(ctx, id, body, true) }
   }
 
   /**
-   * Updates the row and its children. Returns the row and the reply after the update, the changed
-   * fields that no reply contains, and whether anything changed.
+   * Updates the row and its children. Returns the reply after the update, the changed fields that
+   * no reply contains, and whether anything changed.
    */
   async function updateRow(ctx: Context, { id, body, before, columns }: Update) {
-    const own = await stored.read(ctx, id)
-    const changes = Object.fromEntries(
-      Object.entries(columns).filter(([column, value]) => value !== undefined && own[column] !== value),
-    )
-    await stored.update(ctx, id, changes)
+    const sent = Object.entries(columns).filter(([, value]) => value !== undefined)
+    const own = sent.length > 0 ? await stored.read(ctx, id) : {}
+    const changes = Object.fromEntries(sent.filter(([column, value]) => own[column] !== value))
+    const isRowChanged = Object.keys(changes).length > 0
+    if (isRowChanged) await stored.update(ctx, id, changes)
     await d.afterSave?.(ctx, id, body)
     const row = await reader.findWritten(ctx, id)
     await storeReferences(ctx, { d, facts }, row)
     const after = await reader.toReply(ctx, row)
     const shown = changedKeys(before, after, derivedKeysOf(ctx, entity))
     const hidden = hiddenFields(Object.keys(changes), shown.length === 0)
-    if (shown.length + hidden.length === 0) return { row, after, hidden, isTouched: false }
+    if (isRowChanged) return { after, hidden, isTouched: true }
+    if (shown.length === 0) return { after, hidden, isTouched: false }
+    // Only children changed, so the version of the row has not been raised yet.
     await stored.touch(ctx, id)
-    const touched = await reader.findWritten(ctx, id)
-    return { row: touched, after: await reader.toReply(ctx, touched), hidden, isTouched: true }
+    return { after: await reader.toReply(ctx, await reader.findWritten(ctx, id)), hidden, isTouched: true }
   }
 
   return {
@@ -90,8 +95,8 @@ export function createSaver(
 
     create: (ctx, body) =>
       transaction(ctx, async (ctx) => {
-        const { id, row, isLinked } = await insertRecord(ctx, body)
-        return replyOf(ctx, id, row, isLinked)
+        const { id, shown, isLinked } = await insertRecord(ctx, body)
+        return replyOf(ctx, id, shown, isLinked)
       }),
 
     update: (ctx, id, body) =>
@@ -99,21 +104,21 @@ export function createSaver(
         const current = await reader.findCurrent(ctx, id)
         const before = await reader.toReply(ctx, current)
         const columns = await checkedColumns(ctx, d, body, current)
-        let row = current
+        let shown = before
         let isTouched = false
         await write(ctx, events.update, { entity, input: maskInput(body), id, before }, async (ctx) => {
           const updated = await updateRow(ctx, { id, body, before, columns })
-          row = updated.row
+          shown = updated.after
           isTouched = updated.isTouched
-          return { id, entity: updated.after, hidden: updated.hidden }
+          return { id, entity: shown, hidden: updated.hidden }
         })
-        if (isTouched) await emitFollowUps(ctx, { d, facts }, id, [before, await reader.toReply(ctx, row)])
+        if (isTouched) await emitFollowUps(ctx, { d, facts }, id, [before, shown])
         const isLinked = await saveLinks(ctx, id, body, false)
         // `isTouched` means that `updateRow` has already raised the version, which may rise only
         // once per request.
         if (isLinked && !isTouched) await stored.touch(ctx, id)
         if (isLinked || isTouched) warnOfNewer(ctx, current)
-        return replyOf(ctx, id, row, isLinked)
+        return replyOf(ctx, id, shown, isLinked)
       }),
   }
 }

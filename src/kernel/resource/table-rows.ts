@@ -12,7 +12,7 @@ const anyTable = ({ db }: Context): Kysely<Record<string, Columns>> => db as unk
 export interface TableRows {
   exists(ctx: Context, id: number): Promise<boolean>
   read(ctx: Context, id: number): Promise<Columns>
-  /** Sets the values in `columns`. Does nothing when `columns` is empty. */
+  /** Sets the values in `columns`, raises the version of the row and sets `updated_at`. */
   update(ctx: Context, id: number, columns: Columns): Promise<void>
   delete(ctx: Context, id: number): Promise<void>
   /** Raises the version of the row and sets `updated_at`. */
@@ -26,8 +26,11 @@ export const tableRows = (table: keyof Tables): TableRows => ({
   read: (ctx, id) => anyTable(ctx).selectFrom(table).selectAll().where('id', '=', id).executeTakeFirstOrThrow(),
 
   async update(ctx, id, columns) {
-    if (Object.keys(columns).length > 0)
-      await anyTable(ctx).updateTable(table).set(columns).where('id', '=', id).execute()
+    await anyTable(ctx)
+      .updateTable(table)
+      .set({ ...columns, version: sql`version + 1`, updated_at: now(ctx) })
+      .where('id', '=', id)
+      .execute()
   },
 
   async delete(ctx, id) {
