@@ -55,6 +55,9 @@ export function withoutSecretKeys(input: unknown): unknown {
 export const derivedKeysOf = ({ services }: Pick<Context, 'services'>, entity: string): readonly string[] =>
   services.resources.get(entity)?.getOperation.derivedKeys ?? []
 
+/** Whether two values of snapshots have the same JSON. Most values are the same texts or numbers. */
+const isSame = (one: unknown, other: unknown): boolean => one === other || JSON.stringify(one) === JSON.stringify(other)
+
 /**
  * Returns the keys whose values differ between two snapshots: top-level keys and
  * `custom_attributes.<code>`. Returns all keys of a new record.
@@ -64,7 +67,7 @@ export function changedKeys(before: Snapshot | undefined, after: Snapshot, deriv
   if (!before) return Object.keys(after).filter((key) => !ignored(key))
   const keys: string[] = []
   for (const key of new Set([...Object.keys(before), ...Object.keys(after)])) {
-    if (ignored(key) || key.endsWith('_count') || JSON.stringify(before[key]) === JSON.stringify(after[key])) continue
+    if (ignored(key) || key.endsWith('_count') || isSame(before[key], after[key])) continue
     if (key !== 'custom_attributes') {
       keys.push(key)
       continue
