@@ -56,6 +56,8 @@ export interface Call {
     caller: LoggedCaller | null
     rateAccount: RateCounter | null
   }
+  /** The body in which `findNamed` has not replaced names by ids yet. */
+  namingBody?: unknown
   /** The version that the body of a PUT repeats from a reply. */
   bodyVersion?: number
   /**

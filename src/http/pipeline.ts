@@ -18,7 +18,7 @@ import { cleanUpUploads, prepareUploads, receive } from '../kernel/files/multipa
 import type { Handlers, PublicGuards } from '../kernel/handler.ts'
 import type { Examine } from '../kernel/resource/definition.ts'
 import { findNamed, type NamedFinders } from '../kernel/resource/named-references.ts'
-import { isInSteps, once } from '../kernel/write/idempotency.ts'
+import { hasStoredReply, isInSteps, once } from '../kernel/write/idempotency.ts'
 import { callContext, createContext, requestOriginOf } from './call-context.ts'
 import { checkDownload, checkReply, type ReplyCheck } from './reply-sampling.ts'
 import { header, jsonType, notModifiedOr, type Rendered, renderJson, withVary } from './response.ts'
@@ -129,6 +129,10 @@ async function replaceNamed(
   named: readonly NamedReference[],
 ): Promise<Finding[]> {
   const ctx = callContext(call)
+  call.namingBody = structuredClone(body)
+  // A repeated request gets its stored reply, even if a name means another record by now.
+  const key = header(call, 'idempotency-key')
+  if (key !== undefined && call.fact.method === 'post' && (await hasStoredReply(ctx, key))) return []
   return findNamed(ctx, { path: call.fact.path, params, body }, named, namedFinders)
 }
 
@@ -180,15 +184,20 @@ async function handle(parts: Parts, call: Call, input: Input): Promise<Answered>
   // or session.
   if (key === undefined || ctx.user === null || call.fact.method !== 'post' || ctx.dryRun)
     return withSessionHeaders(ctx, await answer(ctx))
-  const { replayed, ...stored } = await once(ctx, key, input, {
-    isInSteps: isInSteps(handler),
-    handle: (inner) => handler(inner, input),
-    render(inner, reply) {
-      const { status, headers, body } = render(parts, inner, call, input, reply)
-      if (typeof body === 'object') throw new Error('Only JSON replies can be stored for an Idempotency-Key.')
-      return { status, headers, body: body ?? '' }
+  const { replayed, ...stored } = await once(
+    ctx,
+    key,
+    { ...input, body: call.namingBody ?? input.body },
+    {
+      isInSteps: isInSteps(handler),
+      handle: (inner) => handler(inner, input),
+      render(inner, reply) {
+        const { status, headers, body } = render(parts, inner, call, input, reply)
+        if (typeof body === 'object') throw new Error('Only JSON replies can be stored for an Idempotency-Key.')
+        return { status, headers, body: body ?? '' }
+      },
     },
-  })
+  )
   const headers = replayed ? { ...stored.headers, 'idempotency-replayed': 'true' } : stored.headers
   // Cookies are not stored with the reply, because they belong to this response alone.
   return withSessionHeaders(ctx, { ...stored, mediaType: jsonType, headers })

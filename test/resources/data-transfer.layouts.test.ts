@@ -250,6 +250,8 @@ describe('further deals', () => {
         'admin@example.com,Acme,Beta,Dropped,2/14/2026,"1,300.00",0,1,,,Price,false',
         'admin@example.com,Acme,Gamma,Negotiation,12/31/2027,,0,0,,,,0',
         'admin@example.com,Acme,Delta,Negotiation,12/31/2027,5,0,0,,,,1',
+        'admin@example.com,Acme,Epsilon,Signed,2/13/2026,5,1,1,,,,1',
+        'admin@example.com,Acme,Zeta,Dropped,2/13/2026,5,0,1,,,,true',
       ].join('\n'),
     )
     expect(analysis.layout).toBe('salesforce-opportunities')

@@ -162,6 +162,83 @@ describe('a caller', () => {
   })
 })
 
+describe('a hidden record', () => {
+  it('does not decide what the name of a visible one means', async () => {
+    const name = newName('Ada')
+    await addPerson({ name: name.replace('Ada', 'Ada L'), user_id: 1 })
+    const seller = await addUser(server, newName('seller'), { view: 'individual' })
+    const own = await seller.post('/contacts/persons', { name: name.replace('Ada', 'Adá L'), user_id: seller.id })
+    expect(own.status, own.text).toBe(201)
+    const body = { title: 'Own', lead_value: 1, person_id: { name: name.replace('Ada', 'Ada L') } }
+    const { status, text, body: reply } = await seller.post('/leads', body)
+    expect([status, reply.data?.person.id], text).toEqual([201, own.body.data.id])
+  })
+
+  it('does not show its pipeline, and a mass update says the same of a lead that is none', async () => {
+    const pipeline = await post('/pipelines', { name: newName('Secret') })
+    const lead = await post('/leads', { title: 'Hidden', lead_value: 1, user_id: 1, lead_pipeline_id: pipeline.id })
+    const seller = await addUser(server, newName('seller'), { view: 'individual' })
+    const errors = (id: number) =>
+      errorsOf('/leads/mass-update', { indices: [id], value: { name: 'zzzzz' } }, seller.post)
+    expect(await errors(lead.id)).toEqual(await errors(999_999))
+  })
+
+  it('is not a hint for a token that may not list such records', async () => {
+    const token = await server.as(1, ['leads:*'])
+    const body = { title: 'Hint', lead_value: 1, user_id: { name: 'zzzz' } }
+    expect((await errorsOf('/leads', body, token.post)).user_id).toEqual(['No user has the name zzzz.'])
+    expect((await errorsOf('/leads', body)).user_id[0]).toMatch(/^No user has the name zzzz\. Known are /)
+  })
+})
+
+describe('a mass update', () => {
+  it('takes the stage of the pipeline of its leads, in its changes, too', async () => {
+    const pipeline = await post('/pipelines', { name: newName('Own') })
+    const lead = await post('/leads', { title: 'Own', lead_value: 1, lead_pipeline_id: pipeline.id })
+    const changes = { lead_pipeline_stage_id: { name: 'Won' } }
+    const { status, text } = await server.admin.post('/leads/mass-update', { indices: [lead.id], changes })
+    expect(status, text).toBe(200)
+    const { stage } = (await server.admin.get(`/leads/${lead.id}`)).body.data
+    expect(pipeline.stages.map(({ id }: { id: number }) => id)).toContain(stage.id)
+    expect(stage.code).toBe('won')
+  })
+
+  it.each([[[{ toString: 1, valueOf: 1 }]], [{ toString: 1, valueOf: 1 }], ['1'], [null]])(
+    'refuses %j as ids beside a name',
+    async (indices) => {
+      expect((await server.admin.post('/leads/mass-update', { indices, value: { name: 'New' } })).status).toBe(422)
+    },
+  )
+})
+
+it('a repeated request with a key gets its reply, whatever the name means by now', async () => {
+  const name = newName('Bob')
+  const bob = await addPerson({ name })
+  const send = () =>
+    server.admin.post(
+      '/leads',
+      { title: 'Once', lead_value: 1, person_id: { name } },
+      { headers: { 'idempotency-key': name } },
+    )
+  const first = await send()
+  expect(first.status, first.text).toBe(201)
+  await addPerson({ name })
+  const second = await send()
+  expect([second.status, second.text, second.headers['idempotency-replayed']]).toEqual([201, first.text, 'true'])
+  await server.admin.put(`/contacts/persons/${bob.id}`, { name: newName('Robert') })
+  expect((await send()).text).toBe(first.text)
+})
+
+it('at most 200 names are sent in one body', async () => {
+  const products = Array.from({ length: 200 }, (_each, index) => ({
+    ...{ product_id: { name: `None ${index}` }, quantity: 1, price: 1 },
+  }))
+  const body = { title: 'Many', lead_value: 1, products, tag_ids: [{ name: 'One more' }] }
+  expect((await errorsOf('/leads', body)).body).toEqual([
+    'Must not have more than 200 references by name; send the ids of the others.',
+  ])
+})
+
 it('a workflow stores ids only', async () => {
   const workflow = (value: unknown) => ({
     name: newName('Owner'),
@@ -172,4 +249,14 @@ it('a workflow stores ids only', async () => {
   const refused = await server.admin.post('/settings/workflows', workflow({ email: 'admin@example.com' }))
   expect([refused.status, Object.keys(refused.body.errors)]).toEqual([422, ['actions.0.value']])
   expect((await server.admin.post('/settings/workflows', workflow(1))).status).toBe(201)
+})
+
+it('without strict validation, an object with an id and a name is refused, because they may differ', async () => {
+  const lenient = await startServer({ config: { strict: false } })
+  const person = (await lenient.admin.post('/contacts/persons', { name: 'Ann Old' })).body.data
+  const body = (person_id: object) => ({ title: 'Back', lead_value: 1, person_id })
+  const refused = await lenient.admin.post('/leads', body({ id: person.id + 1, name: 'Ann Old' }))
+  expect([refused.status, Object.keys(refused.body.errors)]).toEqual([422, ['person_id.id']])
+  expect((await lenient.admin.post('/leads', body({ name: 'Ann Old' }))).status).toBe(201)
+  await lenient.close()
 })

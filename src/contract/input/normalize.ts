@@ -122,8 +122,10 @@ const readOnly = ({ hints }: Ignorable, key: string): string =>
 function normalize(value: unknown, shape: Shape, place: Place, reading: Reading): unknown {
   const branch = choose(value, shape)
   if (branch !== shape) {
-    const result = normalize(value, branch, place, reading)
     const entity = shape['x-reference']
+    // Without its unknown keys, `{ id, name }` could name another record than its id does.
+    const isNamed = entity !== undefined && isObject(value)
+    const result = normalize(value, branch, place, isNamed ? { ...reading, strict: true } : reading)
     if (entity !== undefined && isObject(result) && areValid(result, branch))
       place.named.push({ entity, path: place.path, value: result })
     return result

@@ -6,23 +6,32 @@ import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import { nearest } from '../../contract/input/did-you-mean.ts'
 import type { NamedReference } from '../../contract/input/normalize.ts'
 import type { Finding } from '../../contract/input/validation-errors.ts'
-import { assertCanCall, type Context } from '../context.ts'
+import { assertCanCall, type Context, canCall } from '../context.ts'
+import { yieldIfDue } from '../runtime/cooperative.ts'
 import { foldedPartOf, hasFoldedKey, textKey } from '../values/names.ts'
 import type { Resource } from './definition.ts'
 
 type Key = 'name' | 'email' | 'sku'
 
+/** A key column of the table, and the function that converts a sent text to its form. */
+interface KeyColumn {
+  column: string
+  keyOf: (text: string) => string
+  /** Whether a name may differ in accents and blanks if no name differs in case only. */
+  isFolded?: true
+}
+
 /** Returns the ids of the records by the sent texts. Checks no visibility. */
 type FindIds = (ctx: Context, texts: readonly string[]) => Promise<ReadonlyMap<string, readonly number[]>>
 
 export interface NamedBy {
-  keys: Partial<Record<Key, FindIds>>
-  /**
-   * Whether callers may name records that they may not list, because the replies of other types
-   * show these names to every caller.
-   */
+  keys: Partial<Record<Key, KeyColumn | FindIds>>
+  /** Whether callers may name records that they may not list, as with ids. */
   isShown?: true
 }
+
+export const nameKey: KeyColumn = { column: 'name_key', keyOf: textKey, isFolded: true }
+export const skuKey: KeyColumn = { column: 'sku_key', keyOf: textKey }
 
 /** The request that names a record. Its path and its other values may decide what a name means. */
 export interface NamingRequest {
@@ -35,62 +44,13 @@ export interface NamingRequest {
 export type FindNamed = (
   ctx: Context,
   name: string,
-  around: { path: string; params: Record<string, unknown>; beside: Record<string, unknown> },
+  around: NamingRequest & { beside: Record<string, unknown> },
 ) => Promise<number | string>
 
 export type NamedFinders = Readonly<Record<string, FindNamed>>
 
-/**
- * Returns the ids of the records with these name keys (`textKey`), by key. Names that differ only
- * in case come before names that differ in accents, apostrophes or blanks.
- */
-export async function idsByNameKey(
-  ctx: Pick<Context, 'db'>,
-  table: string,
-  keys: readonly string[],
-): Promise<Map<string, number[]>> {
-  const rows = await rowsWhere(ctx, table, 'name_key', hasFoldedKey('name_key', keys.map(foldedPartOf)))
-  return new Map(
-    keys.map((key) => {
-      const exact = rows.filter((row) => row.key === key)
-      const like = exact.length > 0 ? exact : rows.filter((row) => foldedPartOf(row.key) === foldedPartOf(key))
-      return [key, like.map(({ id }) => id)]
-    }),
-  )
-}
-
-/** Finds records by their names. */
-export const byNameKey =
-  (table: string): FindIds =>
-  async (ctx, texts) => {
-    const found = await idsByNameKey(ctx, table, texts.map(textKey))
-    return new Map(texts.map((text) => [text, found.get(textKey(text)) ?? []]))
-  }
-
-/** Finds records by a key column with whole values, such as `sku_key`. */
-export const byKeyColumn =
-  (table: string, column: string, keyOf: (text: string) => string = textKey): FindIds =>
-  async (ctx, texts) => {
-    const keys = new Map(texts.map((text) => [text, keyOf(text)]))
-    const rows = await rowsWhere(
-      ctx,
-      table,
-      column,
-      sql<SqlBool>`${sql.ref(column)} in (${sql.join([...keys.values()])})`,
-    )
-    return new Map([...keys].map(([text, key]) => [text, rows.filter((row) => row.key === key).map(({ id }) => id)]))
-  }
-
-async function rowsWhere({ db }: Pick<Context, 'db'>, table: string, column: string, where: RawBuilder<SqlBool>) {
-  const query = sql<{ id: number; key: string }>`
-    select id, ${sql.ref(column)} as key from ${sql.table(table)} where ${where} order by id`
-  return (await query.execute(db)).rows
-}
-
 /** The largest number of names in one body. */
-const maxNamed = 1000
-
-const textsPerQuery = 100
+const maxNamed = 200
 
 /**
  * Replaces the named references in `request.body` by ids. Returns an error for each name that no
@@ -122,7 +82,7 @@ export async function findNamed(
     const { name } = reference.value
     if (!finder || typeof name !== 'string') continue
     const { path, params, body } = request
-    set(reference, await finder(ctx, name, { path, params, beside: parentOf(body, reference.path) }))
+    set(reference, await finder(ctx, name, { path, params, body, beside: parentOf(body, reference.path) }))
   }
   return found
 }
@@ -135,26 +95,67 @@ async function resultsOf(
 ): Promise<Map<NamedReference, number | string>> {
   if (!isShown) assertCanCall(ctx, resource.listOperation)
   const results = new Map<NamedReference, number | string>()
-  for (const [key, find] of Object.entries(keys) as [Key, FindIds][]) {
+  for (const [key, by] of Object.entries(keys) as [Key, KeyColumn | FindIds][]) {
     const sent = references.filter(({ value }) => typeof value[key] === 'string')
     const textOf = ({ value }: NamedReference): string => String(value[key])
-    const texts = [...new Set(sent.map(textOf))]
-    if (texts.length === 0) continue
-    const ids = new Map<string, readonly number[]>()
-    for (let from = 0; from < texts.length; from += textsPerQuery)
-      for (const [text, found] of await find(ctx, texts.slice(from, from + textsPerQuery))) ids.set(text, found)
-    const visible = await resource.visibleIds(ctx, [...new Set([...ids.values()].flat())])
-    const missing = texts.filter((text) => !ids.get(text)?.some((id) => visible.has(id)))
-    const known = missing.length > 0 && key === 'name' ? await knownNames(ctx, resource) : []
+    const found = await visibleByText(ctx, resource, by, new Set(sent.map(textOf)))
+    const missing = [...found].filter(([, ids]) => ids.length === 0).map(([text]) => text)
+    // A hint compares the name with all others, so only the first unknown names have one.
+    const hinted = key === 'name' ? missing.filter((text) => text.length <= maxHinted).slice(0, maxHints) : []
+    const known = hinted.length > 0 ? await knownNames(ctx, resource) : []
     for (const each of sent) {
-      const fitting = (ids.get(textOf(each)) ?? []).filter((id) => visible.has(id))
-      results.set(
-        each,
-        fitting.length === 1 ? (fitting[0] as number) : notOne(resource.noun, key, textOf(each), fitting, known),
-      )
+      const [text, ids] = [textOf(each), found.get(textOf(each)) ?? []]
+      const names = hinted.includes(text) ? known : []
+      results.set(each, ids.length === 1 ? (ids[0] as number) : notOne(resource.noun, key, text, ids, names))
     }
   }
   return results
+}
+
+/** Returns the ids of the visible records by text, at most one more than a reply lists. */
+async function visibleByText(
+  ctx: Context,
+  resource: Resource<unknown, never>,
+  by: KeyColumn | FindIds,
+  texts: ReadonlySet<string>,
+): Promise<Map<string, readonly number[]>> {
+  if (typeof by === 'function') {
+    const found = texts.size === 0 ? new Map<string, number[]>() : await by(ctx, [...texts])
+    const visible = await resource.visibleIds(ctx, [...new Set([...found.values()].flat())])
+    return new Map([...texts].map((text) => [text, (found.get(text) ?? []).filter((id) => visible.has(id))]))
+  }
+  const found = new Map<string, readonly number[]>()
+  const byKey = new Map<string, readonly number[]>()
+  for (const text of texts) {
+    const key = by.keyOf(text)
+    const ids = byKey.get(key) ?? (await visibleByKey(ctx, resource, by, key))
+    byKey.set(key, ids)
+    found.set(text, ids)
+    await yieldIfDue()
+  }
+  return found
+}
+
+/** Searches among the visible records only, so that no hidden one decides what a name means. */
+async function visibleByKey(
+  ctx: Context,
+  { table, query }: Resource<unknown, never>,
+  { column, isFolded }: KeyColumn,
+  key: string,
+): Promise<number[]> {
+  const id = sql.ref<number>(`${table}.id`)
+  const at = `${table}.${column}`
+  const idsWhere = async (where: RawBuilder<SqlBool>): Promise<number[]> => {
+    const visible = (await query(ctx, {})).clearSelect().clearOrderBy()
+    const rows = visible
+      .select(id.as('id'))
+      .where(where)
+      .orderBy(id)
+      .limit(maxListed + 1)
+    return (await rows.execute()).map((row) => row.id)
+  }
+  const exact = await idsWhere(sql<SqlBool>`${sql.ref(at)} = ${key}`)
+  return exact.length > 0 || !isFolded ? exact : idsWhere(hasFoldedKey(at, [foldedPartOf(key)]))
 }
 
 const called = { name: 'name', email: 'e-mail address', sku: 'SKU' } as const
@@ -175,11 +176,21 @@ export function notOne(noun: string, key: Key, text: string, ids: readonly numbe
 
 const maxListed = 12
 
+/** The largest number of unknown names with a hint, and the largest length of such a name. */
+const [maxHints, maxHinted] = [5, 60]
+
 /** The largest number of records whose names are compared with an unknown name. */
 const maxCompared = 500
 
-/** Returns the names of all visible records; none when there are too many to compare. */
-async function knownNames(ctx: Context, { table, visibleIds }: Resource<unknown, never>): Promise<string[]> {
+/**
+ * Returns the names of all visible records; none when there are too many to compare, or when the
+ * caller may not list them.
+ */
+async function knownNames(
+  ctx: Context,
+  { table, visibleIds, listOperation }: Resource<unknown, never>,
+): Promise<string[]> {
+  if (!canCall(ctx, listOperation)) return []
   const query = sql<{
     id: number
     name: string

@@ -49,10 +49,7 @@ export function createSaver(
     isLinked ? reader.toReply(ctx, await reader.findWritten(ctx, id)) : structuredClone(shown)
 
   /** Inserts the record and emits its events. The caller must be in a transaction. */
-  async function insertRecord(
-    ctx: Context,
-    body: AnyBody,
-  ): Promise<{ id: number; shown: Snapshot; isLinked: boolean }> {
+  async function insertRecord(ctx: Context, body: AnyBody): Promise<Inserted> {
     const columns = await checkedColumns(ctx, d, body, null)
     let shown: Snapshot = {}
     const { id } = await write(ctx, events.create, { entity, input: maskInput(body) }, async (ctx) => {
@@ -138,7 +135,7 @@ async function checkedColumns(
 /** Warns when the body repeats an older version, whose values may have replaced newer ones. */
 function warnOfNewer(ctx: Context, { version }: AnyRow): void {
   const { bodyVersion } = ctx
-  if (bodyVersion === undefined || typeof version !== 'number' || bodyVersion === version) return
+  if (bodyVersion === undefined || typeof version !== 'number' || bodyVersion >= version) return
   const sentence = `The record had version ${version}, so this body of version ${bodyVersion} may have replaced newer values. With If-Match, such a change is refused.`
   warn(ctx, 'version', sentence)
 }
@@ -156,6 +153,12 @@ async function storeReferences(
 function hiddenFields(columns: readonly string[], isUnshown: boolean): string[] {
   const hidden = columns.filter((column) => isUnshown || hiddenSuffix.test(column))
   return [...new Set(hidden.map((column) => column.replace(/_(hash|key|sealed)$/, '')))]
+}
+
+interface Inserted {
+  id: number
+  shown: Snapshot
+  isLinked: boolean
 }
 
 interface Update {

@@ -55,7 +55,7 @@ export function withoutSecretKeys(input: unknown): unknown {
 export const derivedKeysOf = ({ services }: Pick<Context, 'services'>, entity: string): readonly string[] =>
   services.resources.get(entity)?.getOperation.derivedKeys ?? []
 
-/** Whether two values of snapshots have the same JSON. Most values are the same texts or numbers. */
+/** Whether two values of snapshots have the same JSON. Most are the same texts or numbers. */
 const isSame = (one: unknown, other: unknown): boolean => one === other || JSON.stringify(one) === JSON.stringify(other)
 
 /**

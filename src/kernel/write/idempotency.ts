@@ -80,6 +80,21 @@ export const answering = <T>(
     options,
   )
 
+/** Returns whether the key has a stored reply, of this or another request. */
+export async function hasStoredReply(ctx: Context, key: string): Promise<boolean> {
+  const owner = ownerOf(ctx)
+  if (!owner) return false
+  const stored = await ctx.db
+    .selectFrom('idempotency_keys')
+    .select('id')
+    .where(owner.column, '=', owner.id)
+    .where('key', '=', key)
+    .where('state', '=', 'completed')
+    .where('expires_at', '>=', stamp(ctx.time))
+    .executeTakeFirst()
+  return stored !== undefined
+}
+
 export interface StoredReply {
   status: number
   headers: Record<string, string>

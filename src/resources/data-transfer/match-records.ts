@@ -4,9 +4,8 @@
 // as taken.
 import { phoneKeys } from '../../../db/schema/phone-numbers.ts'
 import type { Context } from '../../kernel/context.ts'
-import { idsByNameKey } from '../../kernel/resource/named-references.ts'
 import { addressKey } from '../../kernel/values/format.ts'
-import { hasFoldedKey, searchFold, textKey } from '../../kernel/values/names.ts'
+import { foldedPartOf, hasFoldedKey, searchFold, textKey } from '../../kernel/values/names.ts'
 import { personsByAddress } from '../persons/contacts.ts'
 import { type ImportAction, type ImportType, keyColumns } from './columns.ts'
 import { type RowDraft, rowRefused } from './row-drafts.ts'
@@ -88,9 +87,20 @@ export async function findRecord(
 async function idsOf(ctx: Context, type: ImportType, keys: readonly string[]): Promise<number[]> {
   if (type === 'leads') return keys.map(Number)
   if (type === 'persons') return personsWith(ctx, keys)
-  if (type === 'organizations') return [...(await idsByNameKey(ctx, 'organizations', keys)).values()].flat()
+  if (type === 'organizations') return organizationsNamed(ctx, keys)
   const rows = await ctx.db.selectFrom('products').select('id').where('sku_key', 'in', keys).execute()
   return rows.map(({ id }) => id)
+}
+
+/** Returns the organization with this key, or else those with other accents or blanks. */
+async function organizationsNamed({ db }: Context, keys: readonly string[]): Promise<number[]> {
+  const rows = await db
+    .selectFrom('organizations')
+    .select(['id', 'name_key'])
+    .where(hasFoldedKey('name_key', keys.map(foldedPartOf)))
+    .execute()
+  const exact = rows.filter(({ name_key }) => keys.includes(name_key))
+  return (exact.length > 0 ? exact : rows).map(({ id }) => id)
 }
 
 const isNumber = (keys: readonly string[]): boolean => keys[0]?.startsWith(numberPrefix) ?? false

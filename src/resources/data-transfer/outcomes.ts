@@ -12,8 +12,12 @@ const numbers: Readonly<Record<string, DealOutcome>> = { 1: 'open', 2: 'won', 3:
 /** The mark of a closed deal in layouts. Without a word for won, such a deal is lost. */
 export const closedMark = '(closed)'
 
+/** The mark of a deleted deal in layouts, beside the words of other columns. */
+export const deletedMark = '(deleted)'
+
 /** Returns whether the status says that the deal is deleted. */
 export const isDeletedStatus = (text: string): boolean =>
+  text.includes(deletedMark) ||
   /^(deleted|geloscht|gelöscht|supprimee?|eliminad[oa]|eliminat[oa]|removed|trashed)$/.test(fold(text.trim()))
 
 /** Returns the outcome that a status or the name of a stage says, else undefined. */

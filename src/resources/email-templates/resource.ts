@@ -7,7 +7,7 @@ import { inUse } from '../../kernel/errors.ts'
 import { rulesNaming } from '../../kernel/history/stored-references.ts'
 import { textField } from '../../kernel/query/filter.ts'
 import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
-import { byNameKey } from '../../kernel/resource/named-references.ts'
+import { nameKey } from '../../kernel/resource/named-references.ts'
 import { uniqueName } from '../../kernel/resource/references.ts'
 import { oneLine } from '../../kernel/values/format.ts'
 import { requireTokenAbilities } from '../users/acting-user.ts'
@@ -30,7 +30,7 @@ async function checkPlaceholders({ ctx, current, errors }: Writing<Texts>, texts
 export const emailTemplates = defineResource({
   noun: 'e-mail template',
   table: 'email_templates',
-  namedBy: { keys: { name: byNameKey('email_templates') } },
+  namedBy: { keys: { name: nameKey } },
   operations: {
     list: 'listEmailTemplates',
     get: 'getEmailTemplate',

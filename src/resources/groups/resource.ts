@@ -8,7 +8,7 @@ import { inUse } from '../../kernel/errors.ts'
 import { exists, textField } from '../../kernel/query/filter.ts'
 import { canSeeOwner, visible } from '../../kernel/query/visibility.ts'
 import { defineResource, type Resource } from '../../kernel/resource/define-resource.ts'
-import { byNameKey } from '../../kernel/resource/named-references.ts'
+import { nameKey } from '../../kernel/resource/named-references.ts'
 import { checkReferences, uniqueName } from '../../kernel/resource/references.ts'
 import { checkMembership } from '../users/view-ceiling.ts'
 import { membersOf, setMembers } from './members.ts'
@@ -18,7 +18,7 @@ type Group = Schema<'Group'>
 export const groups = defineResource({
   noun: 'group',
   table: 'groups',
-  namedBy: { keys: { name: byNameKey('groups') } },
+  namedBy: { keys: { name: nameKey } },
   operations: {
     list: 'listGroups',
     get: 'getGroup',

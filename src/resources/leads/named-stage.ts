@@ -6,7 +6,7 @@ import { type FindNamed, notOne } from '../../kernel/resource/named-references.t
 import { defaultPipelineId } from '../pipelines/resource.ts'
 import { stagesNamed } from '../pipelines/stages.ts'
 
-export const findNamedStage: FindNamed = async (ctx, name, { path, params, beside }) => {
+export const findNamedStage: FindNamed = async (ctx, name, { path, params, body, beside }) => {
   const stages = await ctx.db
     .selectFrom('lead_pipeline_stages')
     .select(['id', 'code', 'name', 'lead_pipeline_id'])
@@ -15,7 +15,10 @@ export const findNamedStage: FindNamed = async (ctx, name, { path, params, besid
     .execute()
   const sent = beside.lead_pipeline_id
   // The pipeline itself has an error if it is not known.
-  const pipeline = typeof sent === 'number' ? sent : await usualPipeline(ctx, path, params.id ?? beside.indices)
+  const pipeline =
+    typeof sent === 'number'
+      ? sent
+      : await usualPipeline(ctx, path, params.id ?? (body as { indices?: unknown }).indices)
   const own = stages.filter((each) => each.lead_pipeline_id === pipeline)
   const inOwn = stagesNamed(own, name)
   const found = inOwn.length > 0 || typeof sent === 'number' ? inOwn : stagesNamed(stages, name)
@@ -31,17 +34,24 @@ export const findNamedStage: FindNamed = async (ctx, name, { path, params, besid
       )
 }
 
-/** Returns the pipeline of the lead, of all the leads, or of new leads; null for several. */
-async function usualPipeline(ctx: Context, path: string, ids: unknown): Promise<number | null> {
+/** Returns the pipeline of the lead, of all visible leads, or of new ones; null for several. */
+async function usualPipeline(ctx: Context, path: string, sent: unknown): Promise<number | null> {
   if (path === operations.createLead.path) return defaultPipelineId(ctx)
-  const leads = [ids].flat().map(Number).filter(Number.isSafeInteger)
-  if (leads.length === 0 || !path.startsWith(`${operations.createLead.path}/`)) return null
+  if (!path.startsWith(`${operations.createLead.path}/`)) return null
+  const ids = (Array.isArray(sent) ? sent : [typeof sent === 'string' ? Number(sent) : sent]).filter(
+    (id): id is number => typeof id === 'number' && Number.isSafeInteger(id),
+  )
+  const visible = await ctx.services.resources.get('leads')?.visibleIds(ctx, ids.slice(0, maxLeads))
+  if (!visible || visible.size === 0) return null
   const pipelines = await ctx.db
     .selectFrom('leads')
     .select('lead_pipeline_id')
     .distinct()
-    .where('id', 'in', leads)
+    .where('id', 'in', [...visible])
     .limit(2)
     .execute()
   return pipelines.length === 1 ? (pipelines[0]?.lead_pipeline_id ?? null) : null
 }
+
+/** The body is not validated yet. A mass update takes this many leads. */
+const maxLeads = 100

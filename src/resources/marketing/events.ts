@@ -3,14 +3,14 @@ import type { Schema } from '../../contract/types.ts'
 import { inUse } from '../../kernel/errors.ts'
 import { textField, value } from '../../kernel/query/filter.ts'
 import { defineResource } from '../../kernel/resource/define-resource.ts'
-import { byNameKey } from '../../kernel/resource/named-references.ts'
+import { nameKey } from '../../kernel/resource/named-references.ts'
 import { uniqueName } from '../../kernel/resource/references.ts'
 import { today } from '../../kernel/values/format.ts'
 
 export const marketingEvents = defineResource({
   noun: 'marketing event',
   table: 'marketing_events',
-  namedBy: { keys: { name: byNameKey('marketing_events') } },
+  namedBy: { keys: { name: nameKey } },
   operations: {
     list: 'listMarketingEvents',
     get: 'getMarketingEvent',

@@ -9,7 +9,7 @@ import { exists, likePattern, linked, textField, value } from '../../kernel/quer
 import { visible } from '../../kernel/query/visibility.ts'
 import { defineResource } from '../../kernel/resource/define-resource.ts'
 import { exportOf } from '../../kernel/resource/export.ts'
-import { byNameKey } from '../../kernel/resource/named-references.ts'
+import { nameKey } from '../../kernel/resource/named-references.ts'
 import { expandReferences, unique } from '../../kernel/resource/references.ts'
 import { addressParts, mergeAddress, readAddress } from '../../kernel/values/address.ts'
 import { textKey } from '../../kernel/values/names.ts'
@@ -26,7 +26,7 @@ export const organizations = defineResource(
   withAttributes('organizations', {
     noun: 'organization',
     table: 'organizations',
-    namedBy: { keys: { name: byNameKey('organizations') } },
+    namedBy: { keys: { name: nameKey } },
     operations: {
       list: 'listOrganizations',
       get: 'getOrganization',

@@ -7,7 +7,7 @@ import { flagField, linked, textField, value } from '../../kernel/query/filter.t
 import { queryCached } from '../../kernel/query/statement-cache.ts'
 import { canSeeOwner, visible } from '../../kernel/query/visibility.ts'
 import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
-import { byNameKey } from '../../kernel/resource/named-references.ts'
+import { nameKey } from '../../kernel/resource/named-references.ts'
 import { checkReference, expandReferences } from '../../kernel/resource/references.ts'
 import { readAddress } from '../../kernel/values/address.ts'
 import { foldedKeyRange, inFoldedKeyRange, searchFold, textKey } from '../../kernel/values/names.ts'
@@ -109,7 +109,7 @@ export const persons = defineResource(
   withAttributes('persons', {
     noun: 'person',
     table: 'persons',
-    namedBy: { keys: { name: byNameKey('persons'), email: personsByEmail } },
+    namedBy: { keys: { name: nameKey, email: personsByEmail } },
     operations: {
       list: 'listPersons',
       get: 'getPerson',

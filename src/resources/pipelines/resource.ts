@@ -12,7 +12,7 @@ import { flagField, textField, value } from '../../kernel/query/filter.ts'
 import { oncePerBatch, queryCached } from '../../kernel/query/statement-cache.ts'
 import { visible } from '../../kernel/query/visibility.ts'
 import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
-import { byNameKey } from '../../kernel/resource/named-references.ts'
+import { nameKey } from '../../kernel/resource/named-references.ts'
 import { uniqueName } from '../../kernel/resource/references.ts'
 import { currencyText } from '../../kernel/values/format.ts'
 import { fromSum, sumOf } from '../../kernel/values/money.ts'
@@ -229,7 +229,7 @@ async function checkBody(
 export const pipelines = defineResource({
   noun: 'pipeline',
   table: 'lead_pipelines',
-  namedBy: { keys: { name: byNameKey('lead_pipelines') }, isShown: true },
+  namedBy: { keys: { name: nameKey }, isShown: true },
   operations: {
     list: 'listPipelines',
     get: 'getPipeline',

@@ -5,7 +5,7 @@ import type { Schema } from '../../contract/types.ts'
 import { canCall } from '../../kernel/context.ts'
 import { linked, moneyField, textField, value } from '../../kernel/query/filter.ts'
 import { defineResource } from '../../kernel/resource/define-resource.ts'
-import { byKeyColumn, byNameKey } from '../../kernel/resource/named-references.ts'
+import { nameKey, skuKey } from '../../kernel/resource/named-references.ts'
 import { unique } from '../../kernel/resource/references.ts'
 import { fromScaled, scaled } from '../../kernel/values/money.ts'
 import { textKey } from '../../kernel/values/names.ts'
@@ -18,7 +18,7 @@ export const products = defineResource(
   withAttributes('products', {
     noun: 'product',
     table: 'products',
-    namedBy: { keys: { name: byNameKey('products'), sku: byKeyColumn('products', 'sku_key') } },
+    namedBy: { keys: { name: nameKey, sku: skuKey } },
     operations: {
       list: 'listProducts',
       get: 'getProduct',

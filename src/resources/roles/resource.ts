@@ -11,7 +11,7 @@ import type { Handlers } from '../../kernel/handler.ts'
 import { textField, value } from '../../kernel/query/filter.ts'
 import { canSeeOwner, visible } from '../../kernel/query/visibility.ts'
 import { defineResource } from '../../kernel/resource/define-resource.ts'
-import { byNameKey } from '../../kernel/resource/named-references.ts'
+import { nameKey } from '../../kernel/resource/named-references.ts'
 import { uniqueName } from '../../kernel/resource/references.ts'
 import { requireHoldersWithinView } from '../users/view-ceiling.ts'
 import { type Grants, grantedKeys, isFullAccessHeldBeside, requirePermissionsOf } from './permission-ceiling.ts'
@@ -22,7 +22,7 @@ const ownKey = 'settings.user.roles.edit'
 export const roles = defineResource({
   noun: 'role',
   table: 'roles',
-  namedBy: { keys: { name: byNameKey('roles') } },
+  namedBy: { keys: { name: nameKey } },
   operations: { list: 'listRoles', get: 'getRole', create: 'createRole', update: 'updateRole', delete: 'deleteRole' },
   rows: (ctx, db) =>
     db

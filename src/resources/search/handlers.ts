@@ -10,7 +10,7 @@ import { assertCanCall, type Context, canCall } from '../../kernel/context.ts'
 import { invalid } from '../../kernel/errors.ts'
 import type { Handlers } from '../../kernel/handler.ts'
 import type { Resource } from '../../kernel/resource/define-resource.ts'
-import { hasUnspaced, queryParts, searchPhrase } from '../../kernel/values/names.ts'
+import { hasUnspaced, queryParts, searchFold, searchPhrase } from '../../kernel/values/names.ts'
 import { leadsWithUnreadableAddresses } from '../leads/person.ts'
 import { searchedNumber } from '../persons/phone-numbers.ts'
 
@@ -147,7 +147,8 @@ export const searchHandlers = (searched: () => Searched) =>
     searchRecords: async (ctx, { query: { q, types: named, per_page: size = 10 } }) => {
       const types = typesOf(ctx, searched(), named)
       // One letter would find most of the records.
-      if (q.trim().length < 2 && !hasUnspaced(q)) throw invalid({ 'query.q': ['Must have at least 2 characters.'] })
+      if ([...searchFold(q)].length < 2 && !hasUnspaced(searchFold(q)))
+        throw invalid({ 'query.q': ['Must have at least 2 characters.'] })
       const words = queryParts(q)
       const phrases = [words.map(searchPhrase).filter(Boolean), searchedNumber(q, ctx).slice(-1)]
       const first = await candidates(ctx, { phrases, types, limit: firstWindow })

@@ -5,7 +5,7 @@ import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { textField } from '../../kernel/query/filter.ts'
 import type { Writing } from '../../kernel/resource/define-resource.ts'
-import { byNameKey } from '../../kernel/resource/named-references.ts'
+import { nameKey } from '../../kernel/resource/named-references.ts'
 import { uniqueName } from '../../kernel/resource/references.ts'
 import { leadsCount, refuseLastOrUsed } from './usage.ts'
 
@@ -30,7 +30,7 @@ interface Row {
 export const defineVocabulary = ({ noun, table, entity, column }: Vocabulary) => ({
   noun,
   table,
-  namedBy: { keys: { name: byNameKey(table) }, isShown: true as const },
+  namedBy: { keys: { name: nameKey }, isShown: true as const },
   rows: (ctx: Context, db: Db) =>
     db
       .selectFrom(table)

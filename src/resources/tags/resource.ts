@@ -10,7 +10,7 @@ import { exists, textField, value } from '../../kernel/query/filter.ts'
 import { oncePerBatch, queryCached } from '../../kernel/query/statement-cache.ts'
 import { defineResource } from '../../kernel/resource/define-resource.ts'
 import { massDestroy } from '../../kernel/resource/mass.ts'
-import { byNameKey } from '../../kernel/resource/named-references.ts'
+import { nameKey } from '../../kernel/resource/named-references.ts'
 import { expandReferences, uniqueName } from '../../kernel/resource/references.ts'
 import { textKey } from '../../kernel/values/names.ts'
 import { deleteOrDefer } from '../system/jobs.ts'
@@ -39,7 +39,7 @@ const usableTags = ({ operation, user }: Context) =>
 export const tags = defineResource({
   noun: 'tag',
   table: 'tags',
-  namedBy: { keys: { name: byNameKey('tags') }, isShown: true },
+  namedBy: { keys: { name: nameKey }, isShown: true },
   operations: { list: 'listTags', get: 'getTag', create: 'createTag', update: 'updateTag', delete: 'deleteTag' },
   rows: (ctx, db) =>
     db

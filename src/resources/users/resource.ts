@@ -12,7 +12,7 @@ import { foldedField, linked, textField, value } from '../../kernel/query/filter
 import { visible } from '../../kernel/query/visibility.ts'
 import { defineResource, type Resource, type Writing } from '../../kernel/resource/define-resource.ts'
 import { massDestroy, massUpdate } from '../../kernel/resource/mass.ts'
-import { byKeyColumn, byNameKey } from '../../kernel/resource/named-references.ts'
+import { nameKey } from '../../kernel/resource/named-references.ts'
 import { checkReference, checkReferences, expandReferences } from '../../kernel/resource/references.ts'
 import { fold } from '../../kernel/values/format.ts'
 import { textKey } from '../../kernel/values/names.ts'
@@ -55,7 +55,7 @@ const baseUsers = defineResource({
   noun: 'user',
   table: 'users',
   namedBy: {
-    keys: { name: byNameKey('users'), email: byKeyColumn('users', 'email_key', fold) },
+    keys: { name: nameKey, email: { column: 'email_key', keyOf: fold } },
     isShown: true,
   },
   operations: { list: 'listUsers', get: 'getUser', create: 'createUser', update: 'updateUser', delete: 'deleteUser' },

@@ -4,7 +4,7 @@ import type { Schema } from '../../contract/types.ts'
 import { refuseNamed } from '../../kernel/history/stored-references.ts'
 import { linked, textField } from '../../kernel/query/filter.ts'
 import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
-import { byNameKey } from '../../kernel/resource/named-references.ts'
+import { nameKey } from '../../kernel/resource/named-references.ts'
 import { uniqueName } from '../../kernel/resource/references.ts'
 import { mergeAddress, readAddress, requireAddress } from '../../kernel/values/address.ts'
 import { textKey } from '../../kernel/values/names.ts'
@@ -43,7 +43,7 @@ export const warehouses = defineResource(
   withAttributes('warehouses', {
     noun: 'warehouse',
     table: 'warehouses',
-    namedBy: { keys: { name: byNameKey('warehouses') } },
+    namedBy: { keys: { name: nameKey } },
     operations: {
       list: 'listWarehouses',
       get: 'getWarehouse',

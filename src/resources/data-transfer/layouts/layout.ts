@@ -1,6 +1,6 @@
 // The form in which the layouts of other programs are written, and short forms for their rules.
 import type { ImportType } from '../columns.ts'
-import { closedMark } from '../outcomes.ts'
+import { closedMark, deletedMark } from '../outcomes.ts'
 
 export interface LayoutRule {
   fields: readonly string[]
@@ -43,7 +43,7 @@ const flag = (value: string): Readonly<Record<string, string | null>> => ({
 export const isWon: LayoutRule = { fields: ['status'], values: flag('won') }
 export const isClosed: LayoutRule = { fields: ['status'], values: flag(closedMark) }
 /** Salesforce marks records of its recycle bin. They are left out. */
-export const isDeleted: LayoutRule = { fields: ['status'], values: flag('deleted') }
+export const isDeleted: LayoutRule = { fields: ['status'], values: flag(deletedMark) }
 export const isLost: LayoutRule = { fields: ['status'], values: flag('lost') }
 
 export const names = {
