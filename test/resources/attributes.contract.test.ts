@@ -62,7 +62,10 @@ describe('getOpenapiJson', { timeout: 60_000 }, () => {
     await define({ code: 'revenue', name: 'Revenue', type: 'price', entity_type: 'organizations' })
     const { text, etag } = await call('GET', '/openapi.json')
     const { schemas, parameters } = JSON.parse(text).components
-    const industry = { description: 'Industry. 1 = Automotive, 2 = Logistics', type: 'integer', enum: [1, 2] }
+    const industry = {
+      description: 'Industry. 1 = Automotive, 2 = Logistics',
+      anyOf: [{ type: 'integer', enum: [1, 2] }, { $ref: '#/components/schemas/ByName' }],
+    }
     expect(schemas.OrganizationAttributesInput).toMatchObject({ additionalProperties: false, properties: { industry } })
     expect(schemas.OrganizationAttributes).toMatchObject({
       required: ['industry', 'revenue'],

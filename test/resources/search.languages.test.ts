@@ -130,8 +130,8 @@ describe('names in twenty languages', () => {
     for (const [index, { name, q }] of pairs.entries()) {
       const id = ids[names.findIndex(([each]) => each === name)] ?? index
       if (!(await byList(q)).includes(id)) missed.push(`list: ${name} by ${JSON.stringify(q)}`)
-      if (!/^\s*\p{Script=Latin}\s*$/u.test(q) && !(await bySearch(q)).includes(id))
-        missed.push(`search: ${name} by ${JSON.stringify(q)}`)
+      const isOneLetter = [...searchFold(q)].length < 2 && /\p{Script=Latin}/u.test(q)
+      if (!isOneLetter && !(await bySearch(q)).includes(id)) missed.push(`search: ${name} by ${JSON.stringify(q)}`)
     }
     expect(missed).toEqual([])
   }, 120_000)

@@ -50,7 +50,7 @@ export type FindNamed = (
 export type NamedFinders = Readonly<Record<string, FindNamed>>
 
 /** The largest number of names in one body. */
-const maxNamed = 200
+export const maxNamed = 200
 
 /**
  * Replaces the named references in `request.body` by ids. Returns an error for each name that no
@@ -86,6 +86,27 @@ export async function findNamed(
   }
   return found
 }
+
+/**
+ * Returns the id of the visible record that the object names, or a sentence that says why there is
+ * none. Returns null when such records have no such key. Throws 403 when the caller may not find
+ * such records.
+ */
+export async function findOneNamed(
+  ctx: Context,
+  entity: string,
+  value: Readonly<Record<string, unknown>>,
+): Promise<number | string | null> {
+  const resource = ctx.services.resources.get(entity)
+  const [key = '', ...others] = Object.keys(value)
+  const text = value[key]
+  if (!resource?.namedBy || others.length > 0 || !Object.hasOwn(resource.namedBy.keys, key)) return null
+  if (typeof text !== 'string' || text.length > maxLength) return null
+  const reference = { entity, path: [], value }
+  return (await resultsOf(ctx, resource, resource.namedBy, [reference])).get(reference) ?? null
+}
+
+const maxLength = 255
 
 async function resultsOf(
   ctx: Context,

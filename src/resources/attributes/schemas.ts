@@ -5,6 +5,7 @@ import type { FieldErrors } from '../../contract/output/problems.ts'
 import type { Context } from '../../kernel/context.ts'
 import { plainMarkdown } from '../../kernel/values/format.ts'
 import type { Attribute } from './attribute-set.ts'
+import { withNamesIn } from './named-values.ts'
 import { nullableSchema } from './types/value-type.ts'
 import { valueTypeOf, withValueTypes } from './types.ts'
 
@@ -20,10 +21,14 @@ function descriptionOf(attribute: Attribute): string {
   return lookup === null ? name : `${name}. Ids of ${lookup.replaceAll('_', ' ')}`
 }
 
-/** Returns the schema of custom attributes in a body. Required attributes do not accept null. */
-export function inputSchema(attributes: readonly Attribute[]): OpenSchema {
+/**
+ * Returns the schema of custom attributes in a body. Required attributes do not accept null. With
+ * `hasNames`, the schema also has the objects that name an option or a record; the server replaces
+ * them by ids first.
+ */
+export function inputSchema(attributes: readonly Attribute[], hasNames = false): OpenSchema {
   const properties = withValueTypes(attributes).map(({ attribute, type }) => {
-    const schema = type.input(attribute)
+    const schema = hasNames ? withNamesIn(attribute, type.input(attribute)) : type.input(attribute)
     return [
       attribute.code,
       { description: descriptionOf(attribute), ...(attribute.isRequired ? schema : nullableSchema(schema)) },

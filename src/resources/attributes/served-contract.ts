@@ -86,7 +86,7 @@ export function withCustomAttributes<D extends object>(contract: D, { own }: Att
     const entity = entityIn(schema)
     if (!entity) continue
     const attributes = own.get(entity) ?? []
-    const { properties, ...rest } = inputs.has(name) ? inputSchema(attributes) : outputSchema(attributes)
+    const { properties, ...rest } = inputs.has(name) ? inputSchema(attributes, true) : outputSchema(attributes)
     const required = schema.required ?? rest.required
     const examples = [exampleOf(attributes, inputs.has(name))]
     schemas[name] = { ...schema, ...rest, ...(required && { required }), properties: properties ?? {}, examples }

@@ -8,6 +8,7 @@ import { namedLike } from '../../kernel/values/names.ts'
 import { checkFileReference } from '../files/attach.ts'
 import { type Attribute, customAttributes, type EntityType } from './attribute-set.ts'
 import { findChoosable, lookups } from './lookups.ts'
+import { idsOfNames } from './named-values.ts'
 import { parseValues } from './schemas.ts'
 import { idOf } from './types/files.ts'
 import type { ValueType } from './types/value-type.ts'
@@ -41,7 +42,8 @@ export async function planValues(
   const attributes = await customAttributes(ctx, entity)
   if (sent === undefined && (current !== null || attributes.length === 0)) return undefined
   const stored = current ? parseStored(current.custom_attributes) : {}
-  const { values, errors: refused } = parseValues(ctx, attributes, sent ?? {})
+  const named = await idsOfNames(ctx, attributes, sent ?? {})
+  const { values, errors: found } = parseValues(ctx, attributes, named.values)
   // An unchanged value is always valid, even if the attribute no longer accepts it. A
   // client can therefore send back a fetched record.
   const same = new Set(
@@ -51,6 +53,7 @@ export async function planValues(
       .map(({ attribute }) => `custom_attributes.${attribute.code}`),
   )
   const wrong = new Set<string>()
+  const refused = { ...found, ...Object.fromEntries([...named.refused].map(([path, why]) => [path, [why]])) }
   for (const [field, sentences] of Object.entries(refused)) {
     const path = field.split('.').slice(0, 2).join('.')
     if (same.has(path)) continue
