@@ -90,12 +90,13 @@ export async function findNamed(
 /**
  * Returns the id of the visible record that the object names, or a sentence that says why there is
  * none. Returns null when such records have no such key. Throws 403 when the caller may not find
- * such records.
+ * such records. `earlier` is the number of earlier names, because only the first ones have a hint.
  */
 export async function findOneNamed(
   ctx: Context,
   entity: string,
   value: Readonly<Record<string, unknown>>,
+  earlier: number,
 ): Promise<number | string | null> {
   const resource = ctx.services.resources.get(entity)
   const [key = '', ...others] = Object.keys(value)
@@ -103,7 +104,7 @@ export async function findOneNamed(
   if (!resource?.namedBy || others.length > 0 || !Object.hasOwn(resource.namedBy.keys, key)) return null
   if (typeof text !== 'string' || text.length > maxLength) return null
   const reference = { entity, path: [], value }
-  return (await resultsOf(ctx, resource, resource.namedBy, [reference])).get(reference) ?? null
+  return (await resultsOf(ctx, resource, resource.namedBy, [reference], earlier)).get(reference) ?? null
 }
 
 const maxLength = 255
@@ -113,6 +114,7 @@ async function resultsOf(
   resource: Resource<unknown, never>,
   { keys, isShown }: NamedBy,
   references: readonly NamedReference[],
+  earlier = 0,
 ): Promise<Map<NamedReference, number | string>> {
   if (!isShown) assertCanCall(ctx, resource.listOperation)
   const results = new Map<NamedReference, number | string>()
@@ -122,7 +124,8 @@ async function resultsOf(
     const found = await visibleByText(ctx, resource, by, new Set(sent.map(textOf)))
     const missing = [...found].filter(([, ids]) => ids.length === 0).map(([text]) => text)
     // A hint compares the name with all others, so only the first unknown names have one.
-    const hinted = key === 'name' ? missing.filter((text) => text.length <= maxHinted).slice(0, maxHints) : []
+    const short = key === 'name' ? missing.filter((text) => text.length <= maxHinted) : []
+    const hinted = short.slice(0, Math.max(0, maxHints - earlier))
     const known = hinted.length > 0 ? await knownNames(ctx, resource) : []
     for (const each of sent) {
       const [text, ids] = [textOf(each), found.get(textOf(each)) ?? []]
@@ -198,7 +201,7 @@ export function notOne(noun: string, key: Key, text: string, ids: readonly numbe
 const maxListed = 12
 
 /** The largest number of unknown names with a hint, and the largest length of such a name. */
-const [maxHints, maxHinted] = [5, 60]
+export const [maxHints, maxHinted] = [5, 60]
 
 /** The largest number of records whose names are compared with an unknown name. */
 const maxCompared = 500

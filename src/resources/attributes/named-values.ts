@@ -2,7 +2,7 @@
 // of sending its id.
 import type { OpenSchema } from '../../contract/input/open-schema.ts'
 import type { Context } from '../../kernel/context.ts'
-import { findOneNamed, maxNamed, notOne } from '../../kernel/resource/named-references.ts'
+import { findOneNamed, maxHinted, maxHints, maxNamed, notOne } from '../../kernel/resource/named-references.ts'
 import { namedLike } from '../../kernel/values/names.ts'
 import type { Attribute } from './attribute-set.ts'
 import { entityOfLookup, type LookupType } from './lookups.ts'
@@ -50,7 +50,7 @@ export async function idsOfNames(ctx: Context, attributes: readonly Attribute[],
   const idOf = async (attribute: Attribute, path: string, value: unknown): Promise<unknown> => {
     if (!isObject(value)) return value
     const found =
-      ++count > maxNamed ? `Only ${maxNamed} names are read; send an id.` : await find(ctx, attribute, value)
+      ++count > maxNamed ? `Only ${maxNamed} names are read; send an id.` : await find(ctx, attribute, value, count - 1)
     if (typeof found === 'string') refused.set(path, found)
     return typeof found === 'number' ? found : value
   }
@@ -71,14 +71,15 @@ export async function idsOfNames(ctx: Context, attributes: readonly Attribute[],
 }
 
 /** Returns the id, a sentence that says why there is none, or null for an object without a name. */
-async function find(ctx: Context, { lookup, options, name: noun }: Attribute, value: Json) {
-  if (lookup !== null) return findOneNamed(ctx, entityOfLookup(lookup), value)
+async function find(ctx: Context, { lookup, options, name: noun }: Attribute, value: Json, earlier: number) {
+  if (lookup !== null) return findOneNamed(ctx, entityOfLookup(lookup), value, earlier)
   const { name, ...others } = value
   if (typeof name !== 'string' || Object.keys(others).length > 0) return null
   const found = namedLike(options, name)
   const [option] = found
   if (option && found.length === 1) return option.id
   const ids = found.map(({ id }) => id)
-  const known = options.map((each) => each.name)
-  return notOne(`option of ${noun}`, 'name', name.slice(0, 100), ids, name.length > 100 ? [] : known)
+  const isHinted = earlier < maxHints && name.length <= maxHinted
+  const known = isHinted ? options.map((each) => each.name) : []
+  return notOne(`option of ${noun}`, 'name', name.slice(0, 100), ids, known)
 }
