@@ -122,6 +122,9 @@ async function receiveForm({ services }: Parts, call: Call, stream: Readable, sc
   return body
 }
 
+/** Returns a request that names records as it was sent. Validation has changed nothing of it. */
+const sentRequest = ({ params, query, namingBody: body }: Call) => ({ params, query, body })
+
 async function replaceNamed(
   { namedFinders }: Parts,
   call: Call,
@@ -132,7 +135,8 @@ async function replaceNamed(
   call.namingBody = structuredClone(body)
   // A repeated request gets its stored reply, even if a name means another record by now.
   const key = header(call, 'idempotency-key')
-  if (key !== undefined && call.fact.method === 'post' && (await hasStoredReply(ctx, key))) return []
+  const isKeyed = key !== undefined && call.fact.method === 'post'
+  if (isKeyed && (await hasStoredReply(ctx, key, sentRequest(call)))) return []
   return findNamed(ctx, { path: call.fact.path, params, body }, named, namedFinders)
 }
 
@@ -184,20 +188,16 @@ async function handle(parts: Parts, call: Call, input: Input): Promise<Answered>
   // or session.
   if (key === undefined || ctx.user === null || call.fact.method !== 'post' || ctx.dryRun)
     return withSessionHeaders(ctx, await answer(ctx))
-  const { replayed, ...stored } = await once(
-    ctx,
-    key,
-    { ...input, body: call.namingBody ?? input.body },
-    {
-      isInSteps: isInSteps(handler),
-      handle: (inner) => handler(inner, input),
-      render(inner, reply) {
-        const { status, headers, body } = render(parts, inner, call, input, reply)
-        if (typeof body === 'object') throw new Error('Only JSON replies can be stored for an Idempotency-Key.')
-        return { status, headers, body: body ?? '' }
-      },
+  const request = call.namingBody === undefined ? input : sentRequest(call)
+  const { replayed, ...stored } = await once(ctx, key, request, {
+    isInSteps: isInSteps(handler),
+    handle: (inner) => handler(inner, input),
+    render(inner, reply) {
+      const { status, headers, body } = render(parts, inner, call, input, reply)
+      if (typeof body === 'object') throw new Error('Only JSON replies can be stored for an Idempotency-Key.')
+      return { status, headers, body: body ?? '' }
     },
-  )
+  })
   const headers = replayed ? { ...stored.headers, 'idempotency-replayed': 'true' } : stored.headers
   // Cookies are not stored with the reply, because they belong to this response alone.
   return withSessionHeaders(ctx, { ...stored, mediaType: jsonType, headers })

@@ -223,6 +223,17 @@ it('a repeated request with a key gets its reply, whatever the name means by now
   const first = await send()
   expect(first.status, first.text).toBe(201)
   await addPerson({ name })
+  // The key is stored, but these are other requests: a dry run, and one with an error.
+  const tried = async (more: object, headers: object = {}) =>
+    server.admin.post(
+      '/leads',
+      { title: 'Once', lead_value: 1, person_id: { name }, ...more },
+      { headers: { 'idempotency-key': name, ...headers } },
+    )
+  const ids = [expect.stringMatching(/^Several records have the name/)]
+  expect((await tried({}, { 'accord-dry-run': 'true' })).body.errors).toEqual({ person_id: ids })
+  const wrong = await tried({ title: '', user_id: { name: 'Nobody' } })
+  expect([wrong.status, Object.keys(wrong.body.errors).sort()]).toEqual([422, ['person_id', 'title', 'user_id']])
   const second = await send()
   expect([second.status, second.text, second.headers['idempotency-replayed']]).toEqual([201, first.text, 'true'])
   await server.admin.put(`/contacts/persons/${bob.id}`, { name: newName('Robert') })

@@ -80,8 +80,12 @@ export const answering = <T>(
     options,
   )
 
-/** Returns whether the key has a stored reply, of this or another request. */
-export async function hasStoredReply(ctx: Context, key: string): Promise<boolean> {
+/** Identifies a request. Uses an HMAC instead of a plain hash, because a body may contain a password. */
+const fingerprintOf = (ctx: Context, request: unknown): string =>
+  ctx.services.encryption.hmac(JSON.stringify([ctx.operation, ctx.path, ctx.dryRun, request]))
+
+/** Returns whether the key has a stored reply of this request. */
+export async function hasStoredReply(ctx: Context, key: string, request: unknown): Promise<boolean> {
   const owner = ownerOf(ctx)
   if (!owner) return false
   const stored = await ctx.db
@@ -90,6 +94,7 @@ export async function hasStoredReply(ctx: Context, key: string): Promise<boolean
     .where(owner.column, '=', owner.id)
     .where('key', '=', key)
     .where('state', '=', 'completed')
+    .where('request_hash', '=', fingerprintOf(ctx, request))
     .where('expires_at', '>=', stamp(ctx.time))
     .executeTakeFirst()
   return stored !== undefined
@@ -119,8 +124,7 @@ export async function once(ctx: Context, key: string, request: unknown, work: Wo
   const { db } = ctx
   const owner = ownerOf(ctx)
   if (!owner) return { ...work.render(ctx, await work.handle(ctx)), replayed: false }
-  // Uses an HMAC instead of a plain hash, because a body may contain a password.
-  const hash = ctx.services.encryption.hmac(JSON.stringify([ctx.operation, ctx.path, ctx.dryRun, request]))
+  const hash = fingerprintOf(ctx, request)
   const expired = db.selectFrom('idempotency_keys').select('id').where('expires_at', '<', stamp(ctx.time)).limit(1)
   // Deletes only if expired rows exist, because a deletion needs a commit, which takes time.
   if (await expired.executeTakeFirst())
