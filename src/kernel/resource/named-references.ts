@@ -188,14 +188,14 @@ const called = { name: 'name', email: 'e-mail address', sku: 'SKU' } as const
 export function notOne(noun: string, key: Key, text: string, ids: readonly number[], known: readonly string[]): string {
   if (ids.length > 0)
     return `Several records have the ${called[key]} ${text}. Send one of the ids ${ids.slice(0, maxListed).join(', ')}.`
-  const near = nearest(text, known)
-  const hint =
-    near !== undefined
-      ? ` Did you mean \`${near}\`?`
-      : known.length > 0 && known.length <= maxListed
-        ? ` Known are ${known.join(', ')}.`
-        : ''
-  return `No ${noun} has the ${called[key]} ${text}.${hint}`
+  return `No ${noun} has the ${called[key]} ${text}.${nameHint(text, known)}`
+}
+
+/** Returns a sentence with the nearest name, or with all names if they are few; else no text. */
+export function nameHint(name: string, known: readonly string[]): string {
+  const near = nearest(name, known)
+  if (near !== undefined) return ` Did you mean \`${near}\`?`
+  return known.length > 0 && known.length <= maxListed ? ` Known are ${known.join(', ')}.` : ''
 }
 
 const maxListed = 12

@@ -74,7 +74,7 @@ export function changedKeys(before: Snapshot | undefined, after: Snapshot, deriv
     }
     const [was, is] = [before[key], after[key]] as Snapshot[]
     for (const code of new Set([...Object.keys(was ?? {}), ...Object.keys(is ?? {})])) {
-      if (JSON.stringify(was?.[code]) !== JSON.stringify(is?.[code])) keys.push(`custom_attributes.${code}`)
+      if (!isSame(was?.[code], is?.[code])) keys.push(`custom_attributes.${code}`)
     }
   }
   return keys

@@ -80,7 +80,7 @@ export const answering = <T>(
     options,
   )
 
-/** Identifies a request. Uses an HMAC instead of a plain hash, because a body may contain a password. */
+/** Identifies a request. The hash is an HMAC, because a body may contain a password. */
 const fingerprintOf = (ctx: Context, request: unknown): string =>
   ctx.services.encryption.hmac(JSON.stringify([ctx.operation, ctx.path, ctx.dryRun, request]))
 

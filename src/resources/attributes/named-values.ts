@@ -1,5 +1,5 @@
-// Values of custom attributes by name: a body may name an option, or a record of a lookup, instead
-// of sending its id.
+// Values of custom attributes by name: a body may contain an object that names an option, or a
+// record of a lookup. This module replaces the object by the id before the values are validated.
 import type { OpenSchema } from '../../contract/input/open-schema.ts'
 import type { Context } from '../../kernel/context.ts'
 import { findOneNamed, maxHinted, maxHints, maxNamed, notOne } from '../../kernel/resource/named-references.ts'

@@ -1,10 +1,10 @@
 // Finds the records that a row names instead of their ids: users by name or e-mail address,
 // pipelines, stages, sources and types by name, and the person of a lead by e-mail address, then by
 // name. An unknown name is an error with a code of its own, because a setting decides about it.
-import { nearest } from '../../contract/input/did-you-mean.ts'
 import type { Context } from '../../kernel/context.ts'
 import { queryCached } from '../../kernel/query/statement-cache.ts'
 import { canSeeOwner } from '../../kernel/query/visibility.ts'
+import { nameHint } from '../../kernel/resource/named-references.ts'
 import { addressKey, fold } from '../../kernel/values/format.ts'
 import { namedLike, searchFold } from '../../kernel/values/names.ts'
 import { defaultPipelineId } from '../pipelines/resource.ts'
@@ -159,17 +159,10 @@ function finders(plan: ImportPlan, draft: RowDraft, known: Lookups): Finder[] {
 }
 
 function unknown(draft: RowDraft, field: string, noun: string, name: string, known: readonly string[]): never {
-  const near = nearest(name, known)
-  const hint =
-    near !== undefined
-      ? ` Did you mean \`${near}\`?`
-      : known.length > 0 && known.length <= maxListed
-        ? ` Known are ${known.join(', ')}.`
-        : ''
-  throw rowRefused(draft, field, `No ${noun} has the name ${name.slice(0, maxTold)}.${hint}`, unknownCode)
+  const sentence = `No ${noun} has the name ${name.slice(0, maxTold)}.${nameHint(name, known)}`
+  throw rowRefused(draft, field, sentence, unknownCode)
 }
 
-const maxListed = 12
 const maxTold = 100
 
 function namedIn<Record extends Named>(
