@@ -15,13 +15,19 @@ const clients = 64
 /** The warm-up, in which V8 compiles the hot code. */
 const warmUp = { requests: 10_000, seconds: 20 }
 
-export interface Rates {
+interface Measured {
   /** Creates per second. */
   accord64: number
+  /** The 99th percentile of the replies to 64 clients, in milliseconds. */
+  accordP99: number
+  limitP99: number
   /** The rate with `ACCORD_GROUP_COMMIT_MS=0`. */
   alone64: number
   limit64: number
   accord1: number
+}
+
+export interface Rates extends Measured {
   /**
    * Leads per second when the SQL of the server `limit` runs without HTTP. `together` commits 64
    * leads at once, `apart` commits each lead alone.
@@ -54,9 +60,16 @@ export async function groupCommit(
   }
   const ask = async ({ url }: Server, connections: number, seed: number, bounds = { seconds, requests: 100_000 }) => {
     const done = await client.run({ url, token, world, kinds: ['create'], ...bounds, connections, seed })
-    return done.requests / done.seconds
+    return { rate: done.requests / done.seconds, p99: done.p99 }
   }
-  const found = { accord64: [] as number[], alone64: [] as number[], limit64: [] as number[], accord1: [] as number[] }
+  const found: Record<keyof Measured, number[]> = {
+    accord64: [],
+    alone64: [],
+    limit64: [],
+    accord1: [],
+    accordP99: [],
+    limitP99: [],
+  }
   try {
     const built = program === undefined ? {} : { program }
     const accord = await begin('accord', folders[0], built)
@@ -64,14 +77,17 @@ export async function groupCommit(
     const limit = await begin('limit', folders[2])
     for (const server of running) await ask(server, clients, 0, warmUp)
     for (let round = 1; round <= rounds; round++) {
-      found.accord64.push(await ask(accord, clients, round))
-      found.alone64.push(await ask(alone, clients, round))
-      found.limit64.push(await ask(limit, clients, round))
-      found.accord1.push(await ask(accord, 1, 1_000 + round))
+      const [shared, single] = [await ask(accord, clients, round), await ask(limit, clients, round)]
+      found.accord64.push(shared.rate)
+      found.accordP99.push(shared.p99)
+      found.limit64.push(single.rate)
+      found.limitP99.push(single.p99)
+      found.alone64.push((await ask(alone, clients, round)).rate)
+      found.accord1.push((await ask(accord, 1, 1_000 + round)).rate)
     }
     for (const server of running) await server.stop()
     const middle = Object.fromEntries(Object.entries(found).map(([name, rates]) => [name, median(rates)]))
-    return { ...(middle as Record<keyof typeof found, number>), ...onTheDisk(folders[3], world, { rounds, seconds }) }
+    return { ...(middle as unknown as Measured), ...onTheDisk(folders[3], world, { rounds, seconds }) }
   } finally {
     await Promise.allSettled(running.map((server) => server.stop()))
     folders.forEach(remove)

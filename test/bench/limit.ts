@@ -61,6 +61,10 @@ http.put<{ Params: { id: string } }>('/api/admin/leads/:id', ({ params, body, ip
   const data = writer.update(Number(params.id), body as Any, ip)
   reply.send(JSON.stringify({ data, message: 'Lead updated.' }))
 })
+http.put<{ Params: { id: string } }>('/api/admin/leads/:id/stage', ({ params, body, ip }, reply) => {
+  const data = writer.moveToStage(Number(params.id), body as Parameters<typeof writer.moveToStage>[1], ip)
+  reply.send(JSON.stringify({ data, message: 'Lead moved.' }))
+})
 http.post('/api/admin/login', async ({ body, ip }, reply) => {
   const signedIn = await login(body as Parameters<typeof login>[0], ip)
   return reply.send(JSON.stringify(signedIn))

@@ -28,6 +28,10 @@ interface Create {
   custom_attributes: { region: string; seats: number }
 }
 
+interface Move {
+  lead_pipeline_stage_id: number
+}
+
 export function createWriter(database: Database, reader: Reader, { tokenId }: { tokenId: number }) {
   const one = (text: string) => database.prepare<unknown[]>(text)
   const log = eventLog(database)
@@ -42,6 +46,13 @@ export function createWriter(database: Database, reader: Reader, { tokenId }: { 
   const updateSearch = one(`update search_index set title = ? where entity_type = 'leads' and entity_id = ?`)
   const updateLead = one(
     'update leads set title = ?, title_key = ?, lead_value = ?, updated_at = ?, version = version + 1 where id = ?',
+  )
+  const openStage = one(
+    `select 1 from lead_pipeline_stages where id = ? and lead_pipeline_id = 1 and code not in ('won', 'lost')`,
+  )
+  const updateStage = one(
+    `update leads set lead_pipeline_stage_id = ?, status = 1, closed_at = null, lost_reason = null,
+    stage_changed_at = ?, updated_at = ?, version = version + 1 where id = ?`,
   )
   const tagById = one('select id, name, color from tags where id = ?')
   const personOf = one(
@@ -134,7 +145,32 @@ export function createWriter(database: Database, reader: Reader, { tokenId }: { 
     return after
   })
 
-  return { create: create.immediate, update: update.immediate }
+  const moveToStage = database.transaction((id: number, { lead_pipeline_stage_id: stage }: Move, ip: string): Lead => {
+    const at = new Date().toISOString()
+    const before = reader.show(id, Date.parse(at))
+    if (!before) throw new Refused(`No lead has id ${id}.`)
+    if (!Number.isSafeInteger(stage) || openStage.get(stage) === undefined) throw new Refused('No such stage.')
+    if (before.lead_pipeline_stage_id === stage) return before
+    updateStage.run(stage, at, at, id)
+    const after = reader.show(id, Date.parse(at)) as Lead
+    const isOther = (key: string): boolean =>
+      JSON.stringify(before[key as keyof Lead]) !== JSON.stringify(after[key as keyof Lead])
+    const moved = {
+      before: JSON.stringify(before),
+      after: JSON.stringify(after),
+      owner_id: before.user_id as number | null,
+      entity_type: 'leads',
+      entity_id: id,
+      token_id: tokenId,
+      changed: Object.keys(after).filter((key) => !derived.has(key) && isOther(key)),
+    }
+    const requestId = randomUUID()
+    const first_event_id = log({ ...moved, name: 'lead.update.after' }, requestId, ip, at)
+    if (before.status !== 1) log({ ...moved, name: 'lead.reopened', first_event_id }, requestId, ip, at)
+    return after
+  })
+
+  return { create: create.immediate, update: update.immediate, moveToStage: moveToStage.immediate }
 }
 
 const isTitle = (title: unknown): boolean => typeof title === 'string' && title.trim() !== '' && title.length <= 255

@@ -81,7 +81,7 @@ export function startedTable(started: Started, loaded: Loaded | null): string {
   return lines.join('\n')
 }
 
-export function ratesTable({ accord64, alone64, limit64, accord1, together, apart, commits }: Rates): string {
+export function ratesTable({ accord64, alone64, limit64, accord1, together, apart, commits, ...slow }: Rates): string {
   const lines = [
     ['accord, 64 clients', accord64],
     ['accord, 64 clients, a commit for each', alone64],
@@ -99,5 +99,6 @@ export function ratesTable({ accord64, alone64, limit64, accord1, together, apar
     ['the database alone', together / apart],
   ] as const
   const gain = ratios.map(([name, ratio]) => `${name} ${ratio.toFixed(2)}`).join('; ')
-  return ['creates a second, all of them on the disk', ...shown, gain].join('\n')
+  const p99 = `p99 with 64 clients: accord ${slow.accordP99.toFixed(0)} ms, limit ${slow.limitP99.toFixed(0)} ms`
+  return ['creates a second, all of them on the disk', ...shown, gain, p99].join('\n')
 }

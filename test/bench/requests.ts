@@ -15,11 +15,12 @@ export const kinds = [
   'kanban',
   'create',
   'update',
+  'stage',
   'login',
 ] as const
 export type Kind = (typeof kinds)[number]
 
-export const isWrite = (kind: Kind): boolean => kind === 'create' || kind === 'update' || kind === 'login'
+export const isWrite = (kind: Kind): boolean => ['create', 'update', 'stage', 'login'].includes(kind)
 
 export interface World {
   leads: number
@@ -65,6 +66,11 @@ const draw: Record<Kind, (random: Random, world: World, walk: Walk) => Asked> = 
     method: 'PUT',
     path: `/api/admin/leads/${random.whole(1, leads)}`,
     body: JSON.stringify({ title: `Another ${random.whole(1, 999_999)}`, lead_value: random.whole(1, 99_999) / 4 }),
+  }),
+  stage: (random, { leads }) => ({
+    method: 'PUT',
+    path: `/api/admin/leads/${random.whole(1, leads)}/stage`,
+    body: JSON.stringify({ lead_pipeline_stage_id: random.whole(1, 4) }),
   }),
   login: (random, { email, password }) => ({
     method: 'POST',
