@@ -1,7 +1,6 @@
 // The composition root: creates all parts of a server and connects them. It opens no files, sockets
 // or connections.
 import Fastify, { type FastifyError, type FastifyInstance } from 'fastify'
-import type { StatementCheck } from '../db/compiled-queries.ts'
 import type { Store } from '../db/store.ts'
 import { eventConsumers, jobs, schedules } from './background.ts'
 import type { Config } from './config/config.ts'
@@ -29,7 +28,7 @@ import { createScheduler, type Scheduler } from './jobs/scheduler.ts'
 import { createWorker, type Worker } from './jobs/worker.ts'
 import { createEncryption } from './kernel/auth/encryption.ts'
 import { memberOf } from './kernel/auth/ip-ranges.ts'
-import { type Services, systemContext, type Verifier } from './kernel/context.ts'
+import { type Services, systemContext } from './kernel/context.ts'
 import { createOutbound, type Outbound } from './kernel/outbound/client.ts'
 import { checkSights } from './kernel/query/event-visibility.ts'
 import { type Clock, sharedClock } from './kernel/runtime/clock.ts'
@@ -86,14 +85,11 @@ export interface AppOptions {
   volume?: Volume
   /** Receives the log lines instead of the standard output. */
   lines?: LogSink
-  /** Checks each use of a cached SQL statement. */
-  checkStatement?: StatementCheck
   /**
    * Receives the findings when a reply breaks the contract. With this function, the caller gets the
    * reply instead of an error.
    */
   onBreach?: (findings: string[]) => void
-  verifier?: Verifier
 }
 
 export interface App {
@@ -199,7 +195,6 @@ function createServices(options: AppOptions, { http, metrics, clock, wake }: Wir
     clock,
     log: http.log,
     encryption: createEncryption(options.secret),
-    checkStatement: options.checkStatement,
     statefulDomains: () => statefulDomains(config, portOf(http) ?? config.port),
     slices: { moveLead, formsLacking, restoreLater },
     fieldLabels,
@@ -213,7 +208,6 @@ function createServices(options: AppOptions, { http, metrics, clock, wake }: Wir
     jobs: new Map(jobs.map((job) => [job.kind, job])),
     wake,
     readiness: () => options.published()?.state ?? 'missing',
-    verifier: options.verifier,
   }
 }
 

@@ -31,7 +31,7 @@ const outside = ['browser', 'flows', 'faults', 'bench'].map((folder) => `test/${
 const sqliteOnly = [
   'test/jobs/disk.test.ts',
   'test/kernel/files/sync.test.ts',
-  'test/kernel/query/statement-cache.test.ts',
+  'test/kernel/query/caller-query.test.ts',
   'test/kernel/resource/exports.log.test.ts',
   'test/kernel/runtime/unavailable.test.ts',
   'test/resources/attributes.contract.test.ts',

@@ -2,7 +2,7 @@
 // the documents of its records, and search-index.ts stores them.
 
 import { type Compilable, type Expression, type SqlBool, sql } from 'kysely'
-import { padToBucket, runCompiled } from '../compiled-queries.ts'
+import { type Bound, cachedQuery } from '../cached-query.ts'
 import { truncationMark } from '../dialect.ts'
 import { isIn } from '../long-lists.ts'
 import { phoneDocument } from '../schema/phone-numbers.ts'
@@ -72,7 +72,7 @@ export function valuesIn(json: string | null): string[] {
 /** Returns the forms of each phone number that a search finds. */
 export const phoneNumbersIn = (json: string | null): string[] => valuesIn(json).flatMap(phoneDocument)
 
-/** The part of a Kysely query that `readRange` needs, for any selected columns. */
+/** The part of a Kysely query that `documentSource` needs, for any selected columns. */
 interface Narrowable<Row> extends Compilable<Row> {
   where(condition: Expression<SqlBool>): Narrowable<Row>
   orderBy(by: Expression<unknown>): Narrowable<Row>
@@ -80,14 +80,22 @@ interface Narrowable<Row> extends Compilable<Row> {
   execute(): Promise<Row[]>
 }
 
-/**
- * Returns the rows of the query whose `<entity>.id` is in the range. A query for a list of ids is
- * compiled once and cached.
- */
-export function readRange<Row>(db: Db, entity: string, range: IdRange, query: () => Narrowable<Row>): Promise<Row[]> {
-  const id = sql.ref(`${entity}.id`)
-  if (!('ids' in range))
-    return query().where(sql<SqlBool>`${id} > ${range.after}`).orderBy(id).limit(range.limit).execute()
-  const ids = padToBucket(range.ids)
-  return runCompiled(db, `documents: ${entity}`, ids, () => query().where(isIn(id, ids)))
+interface Definition<Row> extends Omit<SearchDocumentSource, 'read'> {
+  rows: (db: Db) => Narrowable<Row>
+  toDocument: (row: Row) => SearchDocument
+}
+
+/** Returns the documents of an entity from a query of its table and a function for each row. */
+export function documentSource<Row>({ rows, toDocument, ...source }: Definition<Row>): SearchDocumentSource {
+  const id = sql.ref(`${source.entity}.id`)
+  const byIds = cachedQuery((db: Db, ids: Bound<number[]>) => rows(db).where(isIn(id, ids)))
+  const next = (db: Db, after: number, limit: number): Promise<Row[]> =>
+    rows(db).where(sql<SqlBool>`${id} > ${after}`).orderBy(id).limit(limit).execute()
+  return {
+    ...source,
+    async read(db, range) {
+      const found = 'ids' in range ? await byIds(db, range.ids) : await next(db, range.after, range.limit)
+      return found.map(toDocument)
+    },
+  }
 }

@@ -3,7 +3,7 @@
 // rewrite all documents, and `accord doctor` checks that no document is missing.
 
 import { type Kysely, sql } from 'kysely'
-import { padToBucket, runCompiled } from '../compiled-queries.ts'
+import { type Bound, cachedQuery } from '../cached-query.ts'
 import type { Dialect } from '../dialect.ts'
 import { searchIndexTable as table } from '../housekeeping-tables.ts'
 import { isIn } from '../long-lists.ts'
@@ -140,37 +140,32 @@ async function writeDifference(
   for (const portion of portionsOf(added)) {
     await pause()
     const rows = portion.map((document) => ({ entity_type: entity, entity_id: document.id, ...columnsOf(document) }))
-    await runCompiled(db, 'documents: made', rows.flatMap(Object.values), () => db.insertInto(table).values(rows))
+    await db.insertInto(table).values(rows).execute()
   }
   return changed
 }
 
-async function storedDocuments(db: Db, entity: string, ids: readonly number[]) {
-  const padded = padToBucket(ids)
-  const rows = await runCompiled(db, 'documents: present', [entity, ...padded], () =>
-    db
-      .selectFrom(table)
-      .select(['entity_id', 'title', 'subtitle', 'body'])
-      .where('entity_type', '=', entity)
-      .where('entity_id', 'in', padded),
-  )
-  return new Map(rows.map((row) => [row.entity_id, row]))
-}
+const documents = cachedQuery((db: Db, entity: Bound<string>, ids: Bound<number[]>) =>
+  db
+    .selectFrom(table)
+    .select(['entity_id', 'title', 'subtitle', 'body'])
+    .where('entity_type', '=', entity)
+    .where('entity_id', 'in', ids),
+)
 
-const deleteDocument = (db: Db, entity: string, id: number): Promise<unknown> =>
-  runCompiled(db, 'documents: gone', [entity, id], () =>
-    db.deleteFrom(table).where((eb) => eb.and({ entity_type: entity, entity_id: id })),
-  )
+const storedDocuments = async (db: Db, entity: string, ids: readonly number[]) =>
+  new Map((await documents(db, entity, ids)).map((row) => [row.entity_id, row]))
 
-function updateDocument(db: Db, entity: string, document: SearchDocument): Promise<unknown> {
-  const values = columnsOf(document)
-  return runCompiled(db, 'documents: changed', [...Object.values(values), entity, document.id], () =>
-    db
-      .updateTable(table)
-      .set(values)
-      .where((eb) => eb.and({ entity_type: entity, entity_id: document.id })),
-  )
-}
+const deleteDocument = cachedQuery((db: Db, entity: Bound<string>, id: Bound<number>) =>
+  db.deleteFrom(table).where('entity_type', '=', entity).where('entity_id', '=', id),
+)
+
+const updateDocument = (db: Db, entity: string, document: SearchDocument): Promise<unknown> =>
+  db
+    .updateTable(table)
+    .set(columnsOf(document))
+    .where((eb) => eb.and({ entity_type: entity, entity_id: document.id }))
+    .execute()
 
 /**
  * The maximum number of documents in one insert statement. FTS5 writes a segment for each

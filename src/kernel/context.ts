@@ -1,8 +1,8 @@
 // The context of a call: the first argument of every handler. It contains the caller, the database,
 // the time and the services, as plain data and functions. Inside a transaction, handlers get a copy
 // whose `db` is that transaction.
+
 import { randomUUID } from 'node:crypto'
-import type { StatementCheck } from '../../db/compiled-queries.ts'
 import type { SearchIndex } from '../../db/search/search-index.ts'
 import type { Db, Store } from '../../db/store.ts'
 import type { Config } from '../config/config.ts'
@@ -66,18 +66,6 @@ export interface JobHooks {
   revive?: (ctx: Context, payload: object) => Promise<object | undefined>
 }
 
-/** Self-checks that tests supply (test/support/verifier.ts). A production server has none. */
-export interface Verifier {
-  /**
-   * Runs `save`, which saves the links of a record and returns whether a link changed. Throws when
-   * `save` changed the record but returned false.
-   */
-  checkLinks(
-    record: { noun: string; readStored: () => Promise<unknown>; readShown: () => Promise<unknown> },
-    save: () => Promise<boolean>,
-  ): Promise<boolean>
-}
-
 /**
  * Functions that a slice calls in a later slice. A slice may import only earlier slices (the order
  * is in src/README.md). The calling slice declares the function with `declare module`, and app.ts
@@ -127,11 +115,8 @@ export interface Services {
   jobs: ReadonlyMap<string, JobHooks>
   /** Notifies the worker of this process that a job may be due. */
   wake: () => void
-  /** Checks each use of a cached statement. */
-  checkStatement?: StatementCheck | undefined
   /** Returns whether the published contract file exists and matches this program version. */
   readiness: () => 'ok' | 'missing' | 'outdated'
-  verifier?: Verifier | undefined
 }
 
 export interface Log {
@@ -207,19 +192,6 @@ export interface Context {
    * records are not checked again.
    */
   readonly sighted?: ReadonlyMap<string, ReadonlySet<number>>
-  /**
-   * The cache of reads (`oncePerBatch`). Set while one transaction writes many records of one type.
-   */
-  readonly batch?: BatchReads
-}
-
-/**
- * Cached results of reads during a batch, which writes many records of `entity`. The results do not
- * depend on records of `entity`, so these writes do not invalidate them.
- */
-export interface BatchReads {
-  readonly entity: string
-  readonly results: Map<string, unknown>
 }
 
 /** Returns the context of commands and jobs. It has no user and therefore every permission. */
@@ -304,7 +276,7 @@ export const author = ({ user, workflowRun }: Pick<Context, 'user' | 'workflowRu
  * Returns whether the caller's role has a permission. `canCall` also checks the ability of the
  * caller's token.
  */
-export const hasPermission = (ctx: Pick<Context, 'user'>, key: string): boolean =>
+export const hasPermission = (ctx: { readonly user: Pick<CurrentUser, 'permissions'> | null }, key: string): boolean =>
   ctx.user === null || ctx.user.permissions === 'all' || ctx.user.permissions.has(key)
 
 const hasAbility = ({ token }: Pick<Context, 'token'>, ability: string | null): boolean =>

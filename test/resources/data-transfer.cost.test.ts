@@ -59,7 +59,7 @@ describe('a row of an import of leads', () => {
     // Fills the caches.
     await imported(few)
     const [short, long] = [await imported(few), await imported(many)]
-    for (const [what, most] of [['validate', 6] as const, ['start', 8] as const]) {
+    for (const [what, most] of [['validate', 12] as const, ['start', 14] as const]) {
       const more = (of: (cost: Cost) => number): number => (of(long[what]) - of(short[what])) / (many - few)
       expect(
         more(({ statements }) => statements.length),

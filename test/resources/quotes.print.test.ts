@@ -66,7 +66,7 @@ describe('printQuote', { timeout: 60_000 }, () => {
   }, 180_000)
 
   it('asks a user to wait who has too much waiting, and no other user', async () => {
-    const offload = createOffload({ maxWaitingPerCaller: 1, maxWaitMs: 60_000, maxRunMs: 60_000 })
+    const offload = createOffload({ maxWaitingPerKey: 1, maxWaitMs: 60_000, maxRunMs: 60_000 })
     server = await startServer({ offload })
     const { id } = await given(server.admin).quote()
     const ann = await addUser(server, 'Ann', { permissions: ['quotes.print'] })

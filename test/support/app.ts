@@ -33,9 +33,7 @@ import { headerChecker } from './headers.ts'
 import { isHostile, stepSequences } from './hostile.ts'
 import { newName } from './names.ts'
 import { findRepetitions } from './repeated-events.ts'
-import { checkStatement } from './statement-check.ts'
 import { storeOf } from './store.ts'
-import { verifier } from './verifier.ts'
 
 export { contract } from './contract.ts'
 export const start = '2026-03-01T09:30:00.000Z'
@@ -196,14 +194,12 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
     published: options.published ?? (() => published),
     clock,
     // Tests that count statements use `production`, which runs no self-checks.
-    ...(options.config?.env !== 'production' && { verifier }),
     ...(options.mailer && { mailer: options.mailer }),
     ...(options.outbound && { outbound: options.outbound }),
     // Long limits, because other tests on the machine may slow this process down.
     offload: options.offload ?? createOffload({ maxRunMs: 100_000, maxWaitMs: 100_000, idleMs: 3_000 }),
     ...(options.volume && { volume: options.volume }),
     ...(options.lines && { lines: options.lines }),
-    ...(config.env === 'test' && { checkStatement }),
     extensions: [
       (events) =>
         events.on('*', (event) => {

@@ -1,13 +1,14 @@
 // Paces the sign-ins of an account that is being guessed. Callers without a device token of the
 // account wait for their turn before the password is checked; no caller is refused because others
 // guess. A network that has not failed at the account goes before all that have.
-import { createTurnQueue, type TurnQueue, tooMany } from './turn-queue.ts'
+import { createTurnQueue, type TurnQueue } from '../runtime/turn-queue.ts'
+import { tooManySignIns } from './passwords.ts'
 
 /** The time in milliseconds between two checks for one account: at most 90,000 an hour. */
 const everyMs = 40
 /** The same for networks that have failed at the account within the last hour, all together. */
 const everyAfterFailureMs = 1_000
-const limits = { maxWaitMs: 12_000, maxWaiting: 1_000, refusal: tooMany }
+const limits = { maxWaitMs: 12_000, maxWaiting: 1_000 }
 
 interface Pace {
   fresh: TurnQueue
@@ -24,8 +25,8 @@ const paces = new Map<string, Pace>()
 /** Waits until a password of this account may be checked for this network. */
 export async function waitForTurn(account: string, network: string, { hasFailed }: { hasFailed: boolean }) {
   const pace = paces.get(account) ?? {
-    fresh: createTurnQueue(limits),
-    failed: createTurnQueue(limits),
+    fresh: createTurnQueue(limits, tooManySignIns),
+    failed: createTurnQueue(limits, tooManySignIns),
     rests: false,
     restsAfterFailure: false,
   }
@@ -38,7 +39,7 @@ export async function waitForTurn(account: string, network: string, { hasFailed 
 /** Lets the next caller go on, unless the account rests. */
 function goOn(account: string, pace: Pace): void {
   if (pace.rests) return
-  if (!pace.fresh.next() && !nextOfFailed(account, pace)) {
+  if (pace.fresh.next() === undefined && !nextOfFailed(account, pace)) {
     if (!pace.restsAfterFailure) paces.delete(account)
     return
   }
@@ -50,7 +51,7 @@ function goOn(account: string, pace: Pace): void {
 }
 
 function nextOfFailed(account: string, pace: Pace): boolean {
-  if (pace.restsAfterFailure || !pace.failed.next()) return false
+  if (pace.restsAfterFailure || pace.failed.next() === undefined) return false
   pace.restsAfterFailure = true
   setTimeout(() => {
     pace.restsAfterFailure = false

@@ -3,11 +3,17 @@
 import { availableParallelism } from 'node:os'
 import { argon2id, hash, needsRehash, verify } from 'argon2'
 import type { Config } from '../../config/config.ts'
-import { createTurnQueue, tooMany } from './turn-queue.ts'
+import { Problem } from '../errors.ts'
+import { createTurnQueue } from '../runtime/turn-queue.ts'
 
 const atOnce = Math.max(1, availableParallelism() - 1)
 /** Together with the longest wait of guess-pacing.ts, less than the 30 seconds of a request. */
-const limits = { maxWaitMs: 15_000, maxWaiting: 1_000, refusal: tooMany }
+const limits = { maxWaitMs: 15_000, maxWaiting: 1_000 }
+
+/** Returns the 429 of a caller who waited too long to sign in. */
+export const tooManySignIns = (): Problem =>
+  new Problem('rate_limited', 'Too many people are signing in at once.', { headers: { 'retry-after': '1' } })
+
 /**
  * The number of hashes being computed. `p-limit` does not fit: it has only one queue, and a caller
  * cannot leave that queue.
@@ -18,7 +24,10 @@ let running = 0
  * account, use `known`, so that strangers do not delay them. In each queue, the networks take
  * turns.
  */
-const queues = { known: createTurnQueue(limits), unknown: createTurnQueue(limits) }
+const queues = {
+  known: createTurnQueue(limits, tooManySignIns),
+  unknown: createTurnQueue(limits, tooManySignIns),
+}
 let wasKnown = false
 
 /** The place that a caller waits in. */
@@ -47,7 +56,7 @@ async function inTurn<T>({ isKnown, place }: Waiting, work: () => Promise<T>): P
 function handOver(): void {
   const [first, second] = wasKnown ? [queues.unknown, queues.known] : [queues.known, queues.unknown]
   wasKnown = (first.size() > 0 ? first : second) === queues.known
-  if (!first.next() && !second.next()) running--
+  if (first.next() === undefined && second.next() === undefined) running--
 }
 
 const parameters = (config: Config) =>

@@ -4,7 +4,7 @@ import { LRUCache } from 'lru-cache'
 import type { Db, Store } from '../../../db/store.ts'
 import type { CallingToken, Context, CurrentUser, Services } from '../context.ts'
 import { Problem } from '../errors.ts'
-import { untilNextCommit } from '../query/statement-cache.ts'
+import { untilNextCommit } from '../query/caller-query.ts'
 import { daysMs, stamp } from '../runtime/clock.ts'
 import { perOwner } from '../runtime/per-owner.ts'
 import { writeAside } from '../runtime/unavailable.ts'
@@ -81,7 +81,7 @@ export async function authenticate(
   const [, idText, secret] = /^Bearer ([1-9]\d{0,15})\|([\w-]{20,100})$/i.exec(authorization?.trim() ?? '') ?? []
   if (!idText || !secret) throw unauthenticated()
   const { store } = services
-  const known = await untilNextCommit(store, store, `token ${idText}`, () => tokenOf(store, Number(idText)))
+  const known = await untilNextCommit(store, `token ${idText}`, () => tokenOf(store, Number(idText)))
   if (!known || !constantTimeEquals(sha256Hex(secret), known.row.secret_hash)) throw unauthenticated()
 
   const { row, token, user } = known

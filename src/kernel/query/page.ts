@@ -5,6 +5,7 @@ import { type SelectQueryBuilder, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../context.ts'
 import { invalid } from '../errors.ts'
+import { queryAsCaller, untilNextCommitFor } from './caller-query.ts'
 import type { QueryValues } from './filter.ts'
 import { pruneJoins } from './join-pruning.ts'
 import { withParameters } from './query-string.ts'
@@ -21,7 +22,6 @@ import {
   sortKeys,
   writeCursor,
 } from './sort-and-cursor.ts'
-import { queryCached, untilNextCommitFor } from './statement-cache.ts'
 
 export type { SortColumn } from './sort-and-cursor.ts'
 
@@ -42,7 +42,7 @@ export interface IdPagedList<Row> {
   rows: () => Rows<unknown>
   /**
    * A text that identifies the SQL of `rows`. It is the key of the compiled statement in the cache
-   * (statement-cache.ts); null disables the cache. `values` are the bound values of the SQL.
+   * (caller-query.ts); null disables the cache. `values` are the bound values of the SQL.
    */
   text: string | null
   values: readonly unknown[]
@@ -91,17 +91,15 @@ export async function pageOf<Row extends object>(
   return paged(ctx, query, {
     keys,
     find: async ({ stretch, limit, offset, reverse }) => {
-      const marks = await queryCached<CursorValues & { id: number }>(ctx, {
-        name: text && order && `${text} ${order} ${stretch?.text ?? ''} ${reverse ? 'back' : ''}`,
-        values: [...values, ...(stretch?.values ?? []), limit, offset],
-        build: () => {
-          const ids = rows()
-            .clearSelect()
-            .select(sql<number>`${sql.ref(id)}`.as('id'))
-            .select(marksOf(keys))
-          const found = stretch ? ids.where(stretch.condition) : ids
-          return ordered(ctx, found, keys, reverse).limit(limit).offset(offset) as Rows<CursorValues & { id: number }>
-        },
+      const name = text && order && `${text} ${order} ${stretch?.text ?? ''} ${reverse ? 'back' : ''}`
+      const bound = [...values, ...(stretch?.values ?? []), limit, offset]
+      const marks = await queryAsCaller<CursorValues & { id: number }>(ctx, name, bound, () => {
+        const ids = rows()
+          .clearSelect()
+          .select(sql<number>`${sql.ref(id)}`.as('id'))
+          .select(marksOf(keys))
+        const found = stretch ? ids.where(stretch.condition) : ids
+        return ordered(ctx, found, keys, reverse).limit(limit).offset(offset) as Rows<CursorValues & { id: number }>
       })
       if (marks.length === 0) return []
       const shown = await byIds(marks.map((mark) => mark.id))
@@ -109,12 +107,7 @@ export async function pageOf<Row extends object>(
     },
     count: () =>
       untilNextCommitFor(ctx, text && `count ${text} ${JSON.stringify(values)}`, async () => {
-        const name = text && `count ${text}`
-        const [row] = await queryCached<{ total: number }>(ctx, {
-          name,
-          values,
-          build: () => pruneJoins(counted(rows())),
-        })
+        const [row] = await queryAsCaller(ctx, text && `count ${text}`, values, () => pruneJoins(counted(rows())))
         return Number(row?.total ?? 0)
       }),
   })

@@ -4,12 +4,13 @@
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import { isIn } from '../../../db/long-lists.ts'
 import type { Context } from '../context.ts'
+import type { SqlCaller } from './caller-query.ts'
 
 /**
  * Returns an SQL condition for rows whose owner the caller may see. Rows without an owner are
  * visible only to callers with a global view.
  */
-export function visible(ctx: Context, ownerColumn: string): RawBuilder<SqlBool> {
+export function visible(ctx: SqlCaller, ownerColumn: string): RawBuilder<SqlBool> {
   const owners = ctx.user?.visibleOwners
   if (!owners) return sql<SqlBool>`1 = 1`
   const within = isIn(sql.ref(ownerColumn), [...owners])

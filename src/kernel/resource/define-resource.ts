@@ -63,6 +63,7 @@ function resourceOf(d: AnyDefinition) {
     searchDocument: d.searchDocument,
     namedBy: d.namedBy,
     visibleIds: reader.visibleIds,
+    countBy: parts.rows.countBy,
     get: reader.get,
     getMany: reader.getMany,
     list: reader.list,

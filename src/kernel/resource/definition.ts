@@ -10,6 +10,7 @@ import type { Context } from '../context.ts'
 import type { ValidationErrors } from '../errors.ts'
 import type { OnRestore, Restored } from '../history/restore.ts'
 import type { NamedRecord, StoredReference } from '../history/stored-references.ts'
+import type { SqlCaller } from '../query/caller-query.ts'
 import type { Records, Sight } from '../query/event-visibility.ts'
 import type { Fields, QueryValues, SearchField } from '../query/filter.ts'
 import type { Rows, SortColumn } from '../query/page.ts'
@@ -33,7 +34,7 @@ export interface RecordRules<Row, Write, Reply, SortKey extends string, WriteFie
   /** The singular name of the record in messages, as in "No lead has id 7." */
   noun: string
   /** Returns a query with one row per visible record and the columns that replies need. */
-  rows: (ctx: Context, db: Db) => Rows<Row>
+  rows: (caller: SqlCaller, db: Db) => Rows<Row>
   /**
    * The column for each sort name of the contract. It is a function when some sort names are known
    * only at run time.
@@ -92,11 +93,10 @@ export interface RecordRules<Row, Write, Reply, SortKey extends string, WriteFie
    */
   beforeDelete?: (ctx: Context, row: Row) => Promise<void>
   /**
-   * Saves links that have their own events, after the events of the record.
-   * Returns whether a link changed; if not, the record is not read again. Must not change the row
-   * of the record.
+   * Saves links, after the events of the record. Each link that changes has events of its own.
+   * Without such an event the record is not read again. Must not change the row of the record.
    */
-  saveLinks?: (ctx: Context, id: number, body: Write, isNew: boolean) => Promise<boolean>
+  saveLinks?: (ctx: Context, id: number, body: Write, isNew: boolean) => Promise<unknown>
   /**
    * Returns the columns to set when a record is restored and some records that it referred to no
    * longer exist.
@@ -182,6 +182,11 @@ export interface Resource<Reply, Write> {
   withVersionOf<R extends object>(ctx: Context, id: number, read: () => Promise<R>): Promise<R>
   /** Returns those of `ids` whose records exist and are visible to the caller. */
   visibleIds(ctx: Context, ids: readonly number[]): Promise<Set<number>>
+  /**
+   * Returns the number of visible records for each value of a reference column. The map lacks
+   * values without records.
+   */
+  countBy(ctx: Context, column: string, ids: readonly number[]): Promise<Map<number, number>>
   /**
    * Returns a query of the records whose files the caller may see. Set only where a caller may see
    * a record but not its files, as for imports.

@@ -1,10 +1,11 @@
 // Reads the rows of a resource that the caller may see: by id, by page, or as a query. Compiled
-// statements are cached (statement-cache.ts).
+// statements are cached (caller-query.ts).
 import { type Expression, type SqlBool, sql } from 'kysely'
 import type { Context } from '../context.ts'
+import { queryByIds } from '../query/caller-query.ts'
 import { conditions, type Fields, type QueryValues, time, value } from '../query/filter.ts'
+import { pruneJoins } from '../query/join-pruning.ts'
 import { inOrder, type Paged, pageOf, type Rows } from '../query/page.ts'
-import { oncePerBatch, queryByIds } from '../query/statement-cache.ts'
 import type { AnyDefinition, AnyRow } from './any-definition.ts'
 import type { Sorts } from './definition.ts'
 
@@ -14,6 +15,11 @@ export interface VisibleRows {
   /** Returns the visible rows with these ids, in no particular order. */
   byIds(ctx: Context, ids: readonly number[]): Promise<AnyRow[]>
   visibleIds(ctx: Context, ids: readonly number[]): Promise<Set<number>>
+  /**
+   * Returns the number of visible rows for each value of a reference column. The map lacks values
+   * without rows.
+   */
+  countBy(ctx: Context, column: string, ids: readonly number[]): Promise<Map<number, number>>
   page(ctx: Context, query: QueryValues, narrow?: Narrow): Promise<Paged<AnyRow>>
   query(ctx: Context, query: QueryValues): Promise<Rows<object>>
 }
@@ -43,16 +49,13 @@ export function visibleRows(d: AnyDefinition, entity: string): VisibleRows {
     byIds,
 
     async visibleIds(ctx, ids) {
-      const selected = (ids: readonly number[]): Rows<{ id: number }> =>
+      const rows = await queryByIds(ctx, `${entity}: visible ids`, [...new Set(ids)], (ids) =>
         all(ctx)
           .clearSelect()
           .select(sql<number>`${sql.ref(id)}`.as('id'))
-          .where(sql.ref(id), 'in', ids)
-      const wanted = [...new Set(ids)]
-      const read = async () => (await queryByIds(ctx, `${entity}: seen`, wanted, selected)).map(({ id }) => id)
-      return new Set(
-        ctx.batch?.entity === entity ? await read() : await oncePerBatch(ctx, `${entity}: seen ${wanted}`, read),
+          .where(sql.ref(id), 'in', ids),
       )
+      return new Set(rows.map(({ id }) => id))
     },
 
     async page(ctx, query, narrow) {
@@ -65,6 +68,19 @@ export function visibleRows(d: AnyDefinition, entity: string): VisibleRows {
         byIds: async (ids: readonly number[]) => new Map((await byIds(ctx, ids)).map((row) => [row.id, row])),
       }
       return pageOf(ctx, list, query, await sorts(ctx, query), id)
+    },
+
+    async countBy(ctx, column, ids) {
+      const rows = await queryByIds(ctx, `${entity}: count by ${column}`, ids, (ids) =>
+        pruneJoins(
+          all(ctx)
+            .clearSelect()
+            .select([sql<number>`${sql.ref(column)}`.as('value'), sql<number>`count(*)`.as('count')])
+            .where(sql.ref(column), 'in', ids)
+            .groupBy(sql.ref(column)),
+        ),
+      )
+      return new Map(rows.map(({ value, count }) => [value, Number(count)]))
     },
 
     query: async (ctx, query) =>

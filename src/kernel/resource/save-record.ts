@@ -3,14 +3,15 @@
 import { type Context, now, warn } from '../context.ts'
 import { ValidationErrors } from '../errors.ts'
 import { saveStoredReferences } from '../history/stored-references.ts'
-import { insert } from '../query/statement-cache.ts'
+import { insert } from '../query/insert.ts'
 import { changedKeys, derivedKeysOf } from '../write/event-log.ts'
 import type { Snapshot } from '../write/events.ts'
-import { emitOnly, transaction, write } from '../write/write.ts'
+import { emitOnly, transaction, type UnitOfWork, write } from '../write/write.ts'
 import type { AnyBody, AnyResource, AnyRow, ResourceParts } from './any-definition.ts'
 import type { RecordReader } from './read-records.ts'
 
 type Columns = Record<string, unknown>
+type InTransaction = Context & { unit: UnitOfWork }
 
 /**
  * Matches columns that no reply contains. A new value in such a column still counts as a change of
@@ -22,23 +23,18 @@ export function createSaver(
   { d, facts, stored }: ResourceParts,
   reader: RecordReader,
 ): Pick<AnyResource, 'create' | 'add' | 'update'> {
-  const { table, noun } = d
+  const { table } = d
   const { entity, events } = facts
   const maskInput = (body: AnyBody): AnyBody => d.maskInput?.(body) ?? body
 
   /**
-   * Saves the links of a record. Returns whether a link changed; the caller then raises the version
-   * of the record.
+   * Saves the links of a record. Returns whether a link changed, which its event shows; the caller
+   * then raises the version of the record.
    */
-  async function saveLinks(ctx: Context, id: number, body: AnyBody, isNew: boolean): Promise<boolean> {
-    if (d.saveLinks === undefined) return false
-    const { verifier } = ctx.services
-    const save = d.saveLinks
-    if (verifier === undefined) return save(ctx, id, body, isNew)
-    return verifier.checkLinks(
-      { noun, readStored: () => stored.read(ctx, id), readShown: () => reader.findWritten(ctx, id) },
-      () => save(ctx, id, body, isNew),
-    )
+  async function saveLinks(ctx: InTransaction, id: number, body: AnyBody, isNew: boolean): Promise<boolean> {
+    const { length } = ctx.unit.after
+    await d.saveLinks?.(ctx, id, body, isNew)
+    return ctx.unit.after.length > length
   }
 
   /**
@@ -49,7 +45,7 @@ export function createSaver(
     isLinked ? reader.toReply(ctx, await reader.findWritten(ctx, id)) : structuredClone(shown)
 
   /** Inserts the record and emits its events. The caller must be in a transaction. */
-  async function insertRecord(ctx: Context, body: AnyBody): Promise<Inserted> {
+  async function insertRecord(ctx: InTransaction, body: AnyBody): Promise<Inserted> {
     const columns = await checkedColumns(ctx, d, body, null)
     let shown: Snapshot = {}
     const { id } = await write(ctx, events.create, { entity, input: maskInput(body) }, async (ctx) => {

@@ -2,7 +2,6 @@
 import { type Kysely, sql } from 'kysely'
 import type { DB as Tables } from '../../../db/tables.gen.ts'
 import { type Context, now } from '../context.ts'
-import { queryCached } from '../query/statement-cache.ts'
 
 type Columns = Record<string, unknown>
 
@@ -38,9 +37,10 @@ export const tableRows = (table: keyof Tables): TableRows => ({
   },
 
   async touch(ctx, id) {
-    const values = [now(ctx), id]
-    const build = () =>
-      anyTable(ctx).updateTable(table).set({ version: sql`version + 1`, updated_at: values[0] }).where('id', '=', id)
-    await queryCached(ctx, { name: `${table}: touch`, values, build })
+    await anyTable(ctx)
+      .updateTable(table)
+      .set({ version: sql`version + 1`, updated_at: now(ctx) })
+      .where('id', '=', id)
+      .execute()
   },
 })

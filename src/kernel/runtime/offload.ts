@@ -6,7 +6,14 @@ import type { ChildProcess } from 'node:child_process'
 import { getPriority, setPriority } from 'node:os'
 import { entryAt, startMessagingProcess } from '../../../db/entry-file.ts'
 import type { Job, OffloadOutcome, Runnable } from './offload.entry.ts'
-import { createFairQueue, type OffloadCaller, type QueueLimits, type Refusal } from './offload-queue.ts'
+import { createTurnQueue, type QueueKey, type Refusal } from './turn-queue.ts'
+
+export interface QueueLimits {
+  maxRunning: number
+  maxWaiting: number
+  maxWaitingPerKey: number
+  maxWaitMs: number
+}
 
 export interface OffloadLimits extends QueueLimits {
   /**
@@ -29,7 +36,7 @@ export interface Offload {
    * Runs a job and returns its result. Throws `OffloadError` if the job did not finish. Throws a
    * plain Error with the stack trace if the module threw.
    */
-  run<Input, Result>(program: Program<Input, Result>, input: Input, caller: OffloadCaller): Promise<Result>
+  run<Input, Result>(program: Program<Input, Result>, input: Input, caller: QueueKey): Promise<Result>
   /** Kills the subprocesses and rejects all running and waiting jobs. */
   close(): Promise<void>
 }
@@ -48,7 +55,7 @@ export class OffloadError extends Error {
 const usual: OffloadLimits = {
   maxRunning: 2,
   maxWaiting: 32,
-  maxWaitingPerCaller: 4,
+  maxWaitingPerKey: 4,
   maxWaitMs: 8_000,
   maxRunMs: 20_000,
   maxHeapMiB: 256,
@@ -75,10 +82,37 @@ export const programAt = <Entry extends Runnable>(
   module: entryAt(base, name).href,
 })
 
+/**
+ * Returns a queue that lets at most `maxRunning` jobs run, one of each caller, and the callers take
+ * turns. `enter` resolves when the job may begin, with a function to call when the job ends.
+ */
+export function createFairQueue(limits: QueueLimits) {
+  const waiting = createTurnQueue(limits, (reason) => new OffloadError(reason))
+  const running = new Set<QueueKey>()
+  function beginNext(): void {
+    while (running.size < limits.maxRunning) {
+      const caller = waiting.next(running)
+      if (caller === undefined) return
+      running.add(caller)
+    }
+  }
+  return {
+    async enter(caller: QueueKey): Promise<() => void> {
+      const turn = waiting.wait(caller)
+      beginNext()
+      await turn
+      return () => {
+        if (running.delete(caller)) beginNext()
+      }
+    },
+    close: waiting.close,
+  }
+}
+
 /** Creates the pool of subprocesses. The first job starts the first subprocess. */
 export function createOffload(changes: Partial<OffloadLimits> = {}): Offload {
   const limits = { ...usual, ...changes }
-  const queue = createFairQueue(limits, (reason) => new OffloadError(reason))
+  const queue = createFairQueue(limits)
   const idle: { child: ChildProcess; end: NodeJS.Timeout }[] = []
   const all = new Set<ChildProcess>()
 
@@ -120,7 +154,7 @@ export function createOffload(changes: Partial<OffloadLimits> = {}): Offload {
   }
 
   return {
-    async run<Input, Result>({ module }: Program<Input, Result>, input: Input, caller: OffloadCaller): Promise<Result> {
+    async run<Input, Result>({ module }: Program<Input, Result>, input: Input, caller: QueueKey): Promise<Result> {
       const leave = await queue.enter(caller)
       try {
         const child = taken()

@@ -2,7 +2,7 @@
 // restore, event feed, webhooks and workflows read the log.
 import type { Context } from '../context.ts'
 import { sightOf } from '../query/event-visibility.ts'
-import { insert } from '../query/statement-cache.ts'
+import { insert } from '../query/insert.ts'
 import type { AccordEvent, Snapshot } from './events.ts'
 
 /** Keys whose values are never stored in the event log. */

@@ -1,7 +1,7 @@
 // The only place that opens transactions and emits events. The order of a write is:
 // `before` event, work, event log, commit, `after` event. Veto, rollback and dry run are
 // implemented here, so they apply to every write.
-import { textOnly } from '../../../db/compiled-queries.ts'
+import { CompiledQuery } from 'kysely'
 import type { Db, RecordRef } from '../../../db/store.ts'
 import type { EventBase } from '../../contract/types.ts'
 import { author, type Context, now } from '../context.ts'
@@ -88,7 +88,6 @@ export async function transaction<T>(
         // The work runs again after a conflict. The results of the failed run are discarded first.
         if (isAgain) {
           unit = newUnitOfWork()
-          ctx.batch?.results.clear()
           ctx.cookies.length = said.cookies
           ctx.warnings.length = said.warnings
         }
@@ -147,9 +146,9 @@ async function updateSearchIndex(
 }
 
 const part = {
-  begin: textOnly('savepoint part'),
-  release: textOnly('release savepoint part'),
-  undo: textOnly('rollback to savepoint part'),
+  begin: CompiledQuery.raw('savepoint part'),
+  release: CompiledQuery.raw('release savepoint part'),
+  undo: CompiledQuery.raw('rollback to savepoint part'),
 }
 
 /**
@@ -199,7 +198,6 @@ export async function write<Id extends number | null = number>(
       offer(ctx, event)
     }
     const outcome = await work(ctx)
-    if (ctx.batch && ctx.batch.entity !== about.entity) ctx.batch.results.clear()
     if (outcome.id !== null) ctx.unit.stale.push({ entity: about.entity, id: outcome.id })
     const deleted = outcome.entity === null
     const keys = deleted ? [] : changedKeys(about.before, outcome.entity ?? {}, derivedKeysOf(ctx, about.entity))

@@ -98,10 +98,9 @@ export async function attachNewFiles(
   ctx: Context,
   activityId: number,
   { file_ids: ids = [], file, name }: FileInput,
-): Promise<boolean> {
+): Promise<void> {
   for (const id of new Set(ids)) await attachToActivity(ctx, activityId, { file_id: id })
   if (file !== undefined) await attachToActivity(ctx, activityId, { file, ...(name && { name }) })
-  return ids.length > 0 || file !== undefined
 }
 
 /**

@@ -1,8 +1,10 @@
 // Links from activities to leads, persons, organizations, products, warehouses and quotes. A link
 // to a visible record can make the activity visible.
+
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
+import type { SqlCaller } from '../../kernel/query/caller-query.ts'
 import { visible } from '../../kernel/query/visibility.ts'
 import type { Resource, Writing } from '../../kernel/resource/define-resource.ts'
 import { leads } from '../leads/resource.ts'
@@ -46,7 +48,7 @@ const setOf = (kind: LinkedEntity): `${Noun}_ids` => `${links[kind].noun}_ids`
  * Returns the SQL condition for the activities that the caller may see: those with a visible owner
  * or participant, or with a link to a visible record.
  */
-export function visibleActivity(ctx: Context): RawBuilder<SqlBool> {
+export function visibleActivity(ctx: SqlCaller): RawBuilder<SqlBool> {
   if (!ctx.user?.visibleOwners) return sql<SqlBool>`1 = 1`
   // SQLite reads the tables of a cross join in the given order. The link table comes first, because
   // an activity has few links but an owner may have many records.

@@ -1,9 +1,9 @@
 // Loads all attributes of the installation with their options, by entity. The result is cached
 // until an attribute changes. A cheap query detects changes, including those by other processes.
-import { runCompiled } from '../../../db/compiled-queries.ts'
+import { cachedQuery } from '../../../db/cached-query.ts'
 import type { Db, Store } from '../../../db/store.ts'
 import type { Context } from '../../kernel/context.ts'
-import { untilNextCommit } from '../../kernel/query/statement-cache.ts'
+import { untilNextCommit } from '../../kernel/query/caller-query.ts'
 import type { UnitOfWork } from '../../kernel/write/write.ts'
 import type { LookupType } from './lookups.ts'
 
@@ -83,7 +83,7 @@ export async function attributeSet(ctx: Context): Promise<AttributeSet> {
   const { store } = services
   if (!unit)
     return db === store.db
-      ? untilNextCommit(store, store, 'attributes', () => committedAttributeSet(store))
+      ? untilNextCommit(store, 'attributes', () => committedAttributeSet(store))
       : committedAttributeSet(store, db)
   if (changingUnits.has(unit)) return load(db, '')
   const known = setsOfUnits.get(unit)
@@ -106,21 +106,22 @@ export async function committedAttributeSet({ db: root }: Pick<Store, 'db'>, db:
   return set
 }
 
+const marks = cachedQuery((db: Db) =>
+  db
+    .selectFrom('attributes')
+    .select((eb) => [
+      eb.fn.countAll<number>().as('count'),
+      eb.fn.max('id').as('last'),
+      eb.fn.sum<number>('version').as('versions'),
+    ]),
+)
+
 /**
  * Returns a text that changes whenever an attribute changes. Ids are never reused and every change
  * raises a version, so equal marks mean equal sets.
  */
 async function markOf(db: Db): Promise<string> {
-  const marks = await runCompiled(db, 'attributes: mark', [], () =>
-    db
-      .selectFrom('attributes')
-      .select((eb) => [
-        eb.fn.countAll<number>().as('count'),
-        eb.fn.max('id').as('last'),
-        eb.fn.sum<number>('version').as('versions'),
-      ]),
-  )
-  const [{ count, last, versions } = { count: 0, last: null, versions: null }] = marks
+  const [{ count, last, versions } = { count: 0, last: null, versions: null }] = await marks(db)
   return `${count}.${last}.${versions}`
 }
 

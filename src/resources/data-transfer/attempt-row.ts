@@ -20,7 +20,7 @@ import {
 import { omittedCode, type ReportedRow } from './row-errors.ts'
 import type { ImportLine } from './run.ts'
 
-type BatchContext = Context & { unit: UnitOfWork; batch: { results: Map<string, unknown> } }
+type BatchContext = Context & { unit: UnitOfWork }
 
 /**
  * Applies a row in a savepoint, so that a refused row rolls back alone. Returns null for a row
@@ -64,8 +64,6 @@ async function errorsOf<C extends BatchContext>(
     await savepoint(ctx, () => apply(ctx, line, known))
     return null
   } catch (error) {
-    // The rollback may have removed a record that a cached result contains.
-    ctx.batch.results.clear()
     const errors = [...toRowErrors(line.draft, error)]
     // The row is read again without the unknown names, which may cause further errors of rules.
     if (plan.unknown !== 'refuse' && errors.some(({ code }) => code === unknownCode)) {

@@ -71,8 +71,7 @@ export async function applyLines<C extends Context & { unit: UnitOfWork }>(
   const acting = await asImportUser(ctx, row)
   const plan = planOf(row)
   const known = await loadLookups(acting, plan, lines)
-  const batch = { entity: row.type, results: new Map<string, unknown>() }
-  const rowContext = { ...acting, sighted: known.sighted, batch }
+  const rowContext = { ...acting, sighted: known.sighted }
   const reported: ReportedRow[] = []
   for (const line of lines) {
     await yieldIfDue()

@@ -1,8 +1,10 @@
 // An index of the records that the rows of a dry run created or changed, by match key and unique
 // value. Each batch is rolled back, so the database does not show these records to later batches.
 // The index lets later rows match these records, and detects duplicates in the file.
+
+import { type Bound, cachedQuery } from '../../../db/cached-query.ts'
+import type { Db } from '../../../db/store.ts'
 import type { Context } from '../../kernel/context.ts'
-import { queryCached } from '../../kernel/query/statement-cache.ts'
 import { attributesOf } from '../attributes/attribute-set.ts'
 import type { ImportPlan, RowResult } from './apply-row.ts'
 import { type RowDraft, rowRefused } from './row-drafts.ts'
@@ -78,7 +80,7 @@ export async function addResult(
   const maker = did === 'created' ? draft.row : memory.made.get(id)
   const self: Identity = maker === undefined ? `#${id}` : `row ${maker}`
   const attributes = await attributesOf(ctx, plan.type)
-  const values = attributes.some(({ isUnique }) => isUnique) ? await valuesOf(ctx, plan, id) : []
+  const values = attributes.some(({ isUnique }) => isUnique) ? await valuesOf(ctx.db, plan.type, id) : []
   const unique = values.map(({ attribute_id, value }) => ({ attribute_id, key: `${attribute_id}:${value}` }))
   for (const { attribute_id, key } of unique) {
     const owner = memory.owners.get(key)
@@ -96,14 +98,10 @@ export function addKeys(memory: DryRunIndex, keys: readonly string[], owner: Ide
   for (const key of keys) setOwner(memory, matchKey(key), owner)
 }
 
-const valuesOf = (ctx: Context, { type }: ImportPlan, id: number) =>
-  queryCached(ctx, {
-    name: 'unique values of a record',
-    values: [type, id],
-    build: () =>
-      ctx.db
-        .selectFrom('unique_values')
-        .select(['attribute_id', 'value'])
-        .where('entity_type', '=', type)
-        .where('entity_id', '=', id),
-  })
+const valuesOf = cachedQuery((db: Db, entity: Bound<ImportPlan['type']>, id: Bound<number>) =>
+  db
+    .selectFrom('unique_values')
+    .select(['attribute_id', 'value'])
+    .where('entity_type', '=', entity)
+    .where('entity_id', '=', id),
+)

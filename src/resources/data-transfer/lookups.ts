@@ -1,8 +1,8 @@
 // Loads the related records of a whole batch: existing tags, and the persons of leads. The result
 // stays valid during the batch, because an import of leads does not change persons.
-import { padToBucket } from '../../../db/compiled-queries.ts'
+import { type Bound, cachedQuery } from '../../../db/cached-query.ts'
+import type { Db } from '../../../db/store.ts'
 import type { Context } from '../../kernel/context.ts'
-import { queryCached } from '../../kernel/query/statement-cache.ts'
 import { addressKey } from '../../kernel/values/format.ts'
 import { foldedPartOf, hasFoldedKey, searchFold, textKey } from '../../kernel/values/names.ts'
 import { personsByAddress } from '../persons/contacts.ts'
@@ -108,13 +108,15 @@ async function existingTags(ctx: Context, lines: readonly ImportLine[]): Promise
   const names = [...new Set(lines.flatMap(({ draft }) => (draft.tags ?? []).map(textKey)))]
   const found = new Map<string, number>()
   for (let from = 0; from < names.length; from += tagsPerQuery) {
-    const keys = padToBucket(names.slice(from, from + tagsPerQuery))
-    const build = () => ctx.db.selectFrom('tags').select(['id', 'name_key']).where('name_key', 'in', keys)
-    const rows = await queryCached(ctx, { name: 'tags: by names', values: keys, build })
+    const rows = await tagsWithKeys(ctx.db, names.slice(from, from + tagsPerQuery))
     for (const { id, name_key } of rows) found.set(name_key, id)
   }
   return found
 }
+
+const tagsWithKeys = cachedQuery((db: Db, keys: Bound<string[]>) =>
+  db.selectFrom('tags').select(['id', 'name_key']).where('name_key', 'in', keys),
+)
 
 const tagsPerQuery = 500
 const personsPerQuery = 100

@@ -2,7 +2,6 @@
 // pipelines, stages, sources and types by name, and the person of a lead by e-mail address, then by
 // name. An unknown name is an error with a code of its own, because a setting decides about it.
 import type { Context } from '../../kernel/context.ts'
-import { queryCached } from '../../kernel/query/statement-cache.ts'
 import { canSeeOwner } from '../../kernel/query/visibility.ts'
 import { nameHint } from '../../kernel/resource/named-references.ts'
 import { addressKey, fold } from '../../kernel/values/format.ts'
@@ -77,16 +76,15 @@ export async function loadDirectory(ctx: Context, drafts: readonly RowDraft[]): 
   const users = used.has('user')
     ? await db.selectFrom('users').select(['id', 'name', 'email']).where('status', '=', 1).orderBy('id').execute()
     : []
-  const vocabulary = (table: 'lead_pipelines' | 'lead_sources' | 'lead_types', isUsed: boolean): Promise<Named[]> => {
-    const build = () => db.selectFrom(table).select(['id', 'name']).orderBy('id')
-    return isUsed ? queryCached(ctx, { name: `imports: ${table}`, values: [], build }) : Promise.resolve([])
-  }
-  const stages = () =>
-    db.selectFrom('lead_pipeline_stages').select(['id', 'name', 'code', 'lead_pipeline_id']).orderBy('sort_order')
+  const vocabulary = async (
+    table: 'lead_pipelines' | 'lead_sources' | 'lead_types',
+    isUsed: boolean,
+  ): Promise<Named[]> => (isUsed ? db.selectFrom(table).select(['id', 'name']).orderBy('id').execute() : [])
+  const stages = db.selectFrom('lead_pipeline_stages').select(['id', 'name', 'code', 'lead_pipeline_id'])
   return {
     users: users.filter(({ id }) => canSeeOwner(ctx, id)),
     pipelines: await vocabulary('lead_pipelines', isStaged),
-    stages: isStaged ? await queryCached(ctx, { name: 'imports: stages', values: [], build: stages }) : [],
+    stages: isStaged ? await stages.orderBy('sort_order').execute() : [],
     sources: await vocabulary('lead_sources', used.has('source')),
     types: await vocabulary('lead_types', used.has('type')),
     defaultPipeline: isStaged ? await defaultPipelineId(ctx) : 0,

@@ -140,7 +140,7 @@ export const emails = defineResource({
       .leftJoin('users', 'users.id', 'emails.user_id')
       .leftJoin('emails as parent', 'parent.id', 'emails.parent_id')
       .selectAll('emails')
-      .select(tagsIn(ctx, 'emails'))
+      .select(tagsIn(ctx, db, 'emails'))
       .select(['persons.name as person_name', 'persons.emails as person_emails', 'leads.title as lead_title'])
       .select(['users.name as user_name', 'users.email as user_email', 'users.image_file_id as user_image'])
       .select(['parent.subject as parent_subject', 'parent.from as parent_from'])

@@ -1,20 +1,17 @@
 // Defines the searchable text of e-mails, for the parameter `q` and the search.
-import { firstWords, joinText, readRange, type SearchDocumentSource, valuesIn } from '../../../db/search/documents.ts'
+import { documentSource, firstWords, joinText, valuesIn } from '../../../db/search/documents.ts'
 
-export const searchDocument: SearchDocumentSource = {
+export const searchDocument = documentSource({
   entity: 'emails',
-  async read(db, range) {
-    const emails = () =>
-      db.selectFrom('emails').select(['id', 'subject', 'name', 'text', 'from', 'reply_to', 'cc', 'bcc'])
-    return (await readRange(db, 'emails', range, emails)).map((row) => {
-      const from = valuesIn(row.from)
-      const recipients = [row.reply_to, row.cc, row.bcc].flatMap(valuesIn)
-      return {
-        id: row.id,
-        title: row.subject ?? firstWords(row.text),
-        subtitle: row.name ?? from[0] ?? '',
-        body: joinText(row.name, ...from, ...recipients, row.text),
-      }
-    })
+  rows: (db) => db.selectFrom('emails').select(['id', 'subject', 'name', 'text', 'from', 'reply_to', 'cc', 'bcc']),
+  toDocument: (row) => {
+    const from = valuesIn(row.from)
+    const recipients = [row.reply_to, row.cc, row.bcc].flatMap(valuesIn)
+    return {
+      id: row.id,
+      title: row.subject ?? firstWords(row.text),
+      subtitle: row.name ?? from[0] ?? '',
+      body: joinText(row.name, ...from, ...recipients, row.text),
+    }
   },
-}
+})

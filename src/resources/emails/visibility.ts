@@ -1,8 +1,10 @@
 // Defines the visibility of e-mails. The caller must be allowed to open a folder
 // of the e-mail, and must see its owner, lead or person. A received e-mail without owner, lead and
 // person is visible to all callers who may open the inbox.
+
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import { type Context, hasPermission } from '../../kernel/context.ts'
+import type { SqlCaller } from '../../kernel/query/caller-query.ts'
 import { always, never } from '../../kernel/query/event-visibility.ts'
 import { visible } from '../../kernel/query/visibility.ts'
 
@@ -21,12 +23,12 @@ export const folderPermissions = {
 export type EmailFolder = keyof typeof folderPermissions
 export const allFolders = Object.keys(folderPermissions) as EmailFolder[]
 
-const openFolders = (ctx: Context): EmailFolder[] =>
+const openFolders = (ctx: SqlCaller): EmailFolder[] =>
   allFolders.filter((folder) => hasPermission(ctx, folderPermissions[folder]))
-const canOpenAll = (ctx: Context): boolean =>
+const canOpenAll = (ctx: SqlCaller): boolean =>
   allFolders.every((folder) => hasPermission(ctx, folderPermissions[folder]))
 
-function inOpenFolder(ctx: Context): RawBuilder<SqlBool> {
+function inOpenFolder(ctx: SqlCaller): RawBuilder<SqlBool> {
   const open = openFolders(ctx)
   if (canOpenAll(ctx)) return always
   if (open.length === 0) return never
@@ -45,7 +47,7 @@ export function wasInOpenFolder(ctx: Context): RawBuilder<SqlBool> {
   return sql<SqlBool>`exists (select 1 from ${place} where place.value in (${sql.join(open)}))`
 }
 
-function isRecordVisible(ctx: Context): RawBuilder<SqlBool> {
+function isRecordVisible(ctx: SqlCaller): RawBuilder<SqlBool> {
   if (!ctx.user?.visibleOwners) return always
   const through = (table: string, column: string) =>
     sql`exists (select 1 from ${sql.table(table)} as target where target.id = ${sql.ref(column)} and ${visible(ctx, 'target.user_id')})`
@@ -63,7 +65,7 @@ function isRecordVisible(ctx: Context): RawBuilder<SqlBool> {
 }
 
 /** Returns the SQL visibility condition for queries of `emails`. */
-export function visibleEmail(ctx: Context): RawBuilder<SqlBool> {
+export function visibleEmail(ctx: SqlCaller): RawBuilder<SqlBool> {
   const seen = sql<SqlBool>`(${isRecordVisible(ctx)} and ${inOpenFolder(ctx)})`
   // A caller who sees all e-mails needs no exception for `visibleRecord`.
   const isLimited = (ctx.user?.visibleOwners ?? null) !== null || !canOpenAll(ctx)

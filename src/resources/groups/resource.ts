@@ -1,10 +1,12 @@
 // Groups of users. A user with the view permission `group` sees the records of all
 // members of the user's groups.
+
 import { type SqlBool, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import { withCurrentCaller } from '../../kernel/auth/tokens.ts'
 import { type Context, canCall } from '../../kernel/context.ts'
 import { inUse } from '../../kernel/errors.ts'
+import type { SqlCaller } from '../../kernel/query/caller-query.ts'
 import { exists, textField } from '../../kernel/query/filter.ts'
 import { canSeeOwner, visible } from '../../kernel/query/visibility.ts'
 import { defineResource, type Resource } from '../../kernel/resource/define-resource.ts'
@@ -99,7 +101,7 @@ const usersIn = ({ services }: Context) => services.resources.get('users') as Re
  * Returns the SQL, from the keyword `from` on, for the visible members of a group. The surrounding
  * query must select from `groups`.
  */
-const members = (ctx: Context) =>
+const members = (ctx: SqlCaller) =>
   sql`from user_groups join users on users.id = user_groups.user_id where user_groups.group_id = groups.id and ${visible(ctx, 'users.id')}`
 
 /** Returns the ids of all members of a group, including members that the caller may not see. */

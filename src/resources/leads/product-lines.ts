@@ -1,12 +1,14 @@
 // The product lines of a lead: at most one line per product. A line keeps
 // the name and SKU that the product had when the line was added. The functions that plan lines
 // write nothing. `saveProductLines` stores the plan in the transaction of the lead.
+
 import { sql } from 'kysely'
+import { type Bound, cachedQuery } from '../../../db/cached-query.ts'
 import type { Db } from '../../../db/store.ts'
 import type { Schema } from '../../contract/types.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { ValidationErrors } from '../../kernel/errors.ts'
-import { queryByIds } from '../../kernel/query/statement-cache.ts'
+import type { SqlCaller } from '../../kernel/query/caller-query.ts'
 import { dividedTo, fromScaled, isAmount, scaled, smallestUnit, toScaled } from '../../kernel/values/money.ts'
 import { loadPricedProducts, type PricedProduct } from '../products/prices.ts'
 
@@ -40,14 +42,17 @@ const lines = (db: Db) =>
     .select(['products.name as product_name', 'products.sku as product_sku'])
     .orderBy('lead_products.id')
 
-export const loadProductLines = (ctx: Context, leadIds: readonly number[]) =>
-  queryByIds(ctx, 'lines of leads', leadIds, (ids) => lines(ctx.db).where('lead_products.lead_id', 'in', ids))
+export const loadProductLines = (ctx: Context, leadIds: readonly number[]) => linesOfLeads(ctx.db, leadIds)
+
+const linesOfLeads = cachedQuery((db: Db, leadIds: Bound<number[]>) =>
+  lines(db).where('lead_products.lead_id', 'in', leadIds),
+)
 
 /**
  * Returns a column for queries of leads: the product lines as JSON text, which `parseProductLines`
  * reads.
  */
-export const productLinesColumn = ({ db, services }: Context) =>
+export const productLinesColumn = ({ services }: SqlCaller, db: Db) =>
   services.store.dialect
     .jsonRows(lines(db).whereRef('lead_products.lead_id', '=', sql.ref('leads.id')), ['created_at', 'updated_at'])
     .as('lines')

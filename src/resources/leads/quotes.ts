@@ -1,8 +1,10 @@
 // The quotes of a lead: the column `quotes_count`, and `include=quotes`. The quotes resource
 // imports leads, so this file gets the quotes resource from the services.
+
 import { sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
+import type { SqlCaller } from '../../kernel/query/caller-query.ts'
 import { visible } from '../../kernel/query/visibility.ts'
 import { expandReferences } from '../../kernel/resource/references.ts'
 
@@ -31,7 +33,7 @@ export async function includeQuotes(ctx: Context, replies: readonly Schema<'Lead
 /**
  * Returns a column for queries of leads: the number of the lead's quotes that the caller may see.
  */
-export const quotesCount = (ctx: Context) =>
+export const quotesCount = (ctx: SqlCaller) =>
   sql<number>`(select count(*) from lead_quotes as link join quotes on quotes.id = link.quote_id where link.lead_id = leads.id and ${visible(ctx, 'quotes.user_id')})`.as(
     'quotes_count',
   )

@@ -1,5 +1,6 @@
 // Leads: sales opportunities that move through a pipeline. stages.ts has the rules for
 // stage changes, product-lines.ts the product lines, and person.ts the person of a lead.
+
 import { sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import { warn } from '../../kernel/context.ts'
@@ -59,7 +60,7 @@ export const leads = defineResource(
         .leftJoin('persons', 'persons.id', 'leads.person_id')
         .leftJoin('organizations', 'organizations.id', 'persons.organization_id')
         .selectAll('leads')
-        .select([tagsIn(ctx, 'leads'), productLinesColumn(ctx)])
+        .select([tagsIn(ctx, db, 'leads'), productLinesColumn(ctx, db)])
         .select([
           'users.name as user_name',
           'users.email as user_email',
@@ -244,9 +245,8 @@ export const leads = defineResource(
     },
     onRestore: repairLead,
     saveLinks: async (ctx, id, body: Body, isNew) => {
-      const isTagged = await setTags(ctx, 'leads', id, body.tag_ids, isNew)
+      await setTags(ctx, 'leads', id, body.tag_ids, isNew)
       await linkEmail(ctx, body.email_id, { lead_id: id })
-      return isTagged || body.email_id !== undefined
     },
   }),
 )

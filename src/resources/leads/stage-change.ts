@@ -1,15 +1,23 @@
 // Plans stage changes of leads. Loads the stages from which stages.ts chooses,
 // finds the default source and type of a new lead, and repairs restored leads.
+import { cachedQuery } from '../../../db/cached-query.ts'
+import type { Db } from '../../../db/store.ts'
 import type { Schema } from '../../contract/types.ts'
 import { isBeingRemoved } from '../../jobs/removals.ts'
 import { type Context, canCall, now } from '../../kernel/context.ts'
 import type { OnRestore } from '../../kernel/history/restore.ts'
-import { oncePerBatch, queryCached } from '../../kernel/query/statement-cache.ts'
 import type { Writing } from '../../kernel/resource/define-resource.ts'
 import { stamp } from '../../kernel/runtime/clock.ts'
 import { textKey } from '../../kernel/values/names.ts'
 import { defaultPipelineId, isStageLeaving, pipelines } from '../pipelines/resource.ts'
 import { chooseStage, enterStage, type LeadState } from './stages.ts'
+
+const allStages = cachedQuery((db: Db) =>
+  db
+    .selectFrom('lead_pipeline_stages')
+    .select(['id', 'lead_pipeline_id', 'code', 'sort_order'])
+    .select(isBeingRemoved('pipelines', 'lead_pipeline_id').as('is_changing')),
+)
 
 /**
  * Returns the columns that a stage change sets. Returns no columns for an update that sends none of
@@ -22,14 +30,7 @@ export async function planStageChange({ ctx, current, errors }: Writing<LeadStat
   // Closing time and lost reason are checked against the stage, so these checks are skipped when
   // the stage or pipeline is refused.
   if (errors.isRefused('lead_pipeline_id') || errors.isRefused('lead_pipeline_stage_id')) return {}
-  const build = () =>
-    ctx.db
-      .selectFrom('lead_pipeline_stages')
-      .select(['id', 'lead_pipeline_id', 'code', 'sort_order'])
-      .select(isBeingRemoved('pipelines', 'lead_pipeline_id').as('is_changing'))
-  const name = 'leads: stages'
-  const stages = await oncePerBatch(ctx, name, () => queryCached(ctx, { name, values: [], build }))
-  const stage = chooseStage(stages, await defaultPipelineId(ctx), current, body, errors)
+  const stage = chooseStage(await allStages(ctx.db), await defaultPipelineId(ctx), current, body, errors)
   if (!stage) return {}
   const isEntering = current?.lead_pipeline_stage_id !== stage.id
   if (isEntering && stage.is_changing && (await isStageLeaving(ctx, stage.lead_pipeline_id, stage.id))) {
@@ -37,6 +38,11 @@ export async function planStageChange({ ctx, current, errors }: Writing<LeadStat
     errors.invalid(field, `The stage ${stage.id} is being removed.`)
   }
   return enterStage(stage, current, body, now(ctx), stamp(new Date(ctx.time.getTime() + 60_000)), errors)
+}
+
+const vocabularies = {
+  lead_sources: cachedQuery((db: Db) => db.selectFrom('lead_sources').select(['id', 'name_key']).orderBy('id')),
+  lead_types: cachedQuery((db: Db) => db.selectFrom('lead_types').select(['id', 'name_key']).orderBy('id')),
 }
 
 /**
@@ -48,9 +54,7 @@ export async function defaultVocabularyId(
   table: 'lead_sources' | 'lead_types',
   name: string,
 ): Promise<number> {
-  const key = `leads: ${table}`
-  const build = () => ctx.db.selectFrom(table).select(['id', 'name_key']).orderBy('id')
-  const rows = await oncePerBatch(ctx, key, () => queryCached(ctx, { name: key, values: [], build }))
+  const rows = await vocabularies[table](ctx.db)
   const row = rows.find(({ name_key }) => name_key === textKey(name)) ?? rows[0]
   if (!row) throw new Error(`${table} is empty; the last row cannot be deleted.`)
   return row.id

@@ -1,10 +1,11 @@
 // Organizations: companies and institutions. The handlers that list an organization's
 // persons and leads are in persons/ and leads/.
+
 import { type SqlBool, sql } from 'kysely'
 import type { Dialect } from '../../../db/dialect.ts'
 import type { Schema } from '../../contract/types.ts'
-import type { Context } from '../../kernel/context.ts'
 import type { Handlers } from '../../kernel/handler.ts'
+import type { SqlCaller } from '../../kernel/query/caller-query.ts'
 import { exists, likePattern, linked, textField, value } from '../../kernel/query/filter.ts'
 import { visible } from '../../kernel/query/visibility.ts'
 import { defineResource } from '../../kernel/resource/define-resource.ts'
@@ -39,7 +40,7 @@ export const organizations = defineResource(
         .selectFrom('organizations')
         .leftJoin('users', 'users.id', 'organizations.user_id')
         .selectAll('organizations')
-        .select(tagsIn(ctx, 'organizations'))
+        .select(tagsIn(ctx, db, 'organizations'))
         .select(['users.name as user_name', 'users.email as user_email', 'users.image_file_id as user_image'])
         .select([personsCount(ctx), leadsCount(ctx)])
         .where(visible(ctx, 'organizations.user_id')),
@@ -111,12 +112,12 @@ export const organizations = defineResource(
   }),
 )
 
-const personsCount = (ctx: Context) =>
+const personsCount = (ctx: SqlCaller) =>
   sql<number>`(select count(*) from persons where persons.organization_id = organizations.id and ${visible(ctx, 'persons.user_id')})`.as(
     'persons_count',
   )
 
-const leadsCount = (ctx: Context) =>
+const leadsCount = (ctx: SqlCaller) =>
   sql<number>`(select count(*) from leads join persons on persons.id = leads.person_id where persons.organization_id = organizations.id and ${visible(ctx, 'leads.user_id')})`.as(
     'leads_count',
   )

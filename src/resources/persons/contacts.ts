@@ -1,15 +1,15 @@
 // E-mail addresses and phone numbers of persons and warehouses. The
 // table unique_values contains the values that must be unique among the records of an entity.
 import { type SqlBool, sql } from 'kysely'
-import { padToBucket } from '../../../db/compiled-queries.ts'
+import { type Bound, cachedQuery } from '../../../db/cached-query.ts'
 import { phoneKeys } from '../../../db/schema/phone-numbers.ts'
 import { digitsOf } from '../../../db/schema/search-folding.ts'
+import type { Db } from '../../../db/store.ts'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { ValidationErrors } from '../../kernel/errors.ts'
 import type { OnRestore } from '../../kernel/history/restore.ts'
 import { exists, type Fields, type QueryValues } from '../../kernel/query/filter.ts'
-import { queryCached } from '../../kernel/query/statement-cache.ts'
 import { addressKey, fold } from '../../kernel/values/format.ts'
 import { type Attribute, attributeSet } from '../attributes/attribute-set.ts'
 import { toPoints as cleaned } from '../attributes/types/contact-points.ts'
@@ -146,21 +146,19 @@ export async function personsByAddress(ctx: Context, keys: readonly string[]): P
   const found = new Map<string, number[]>()
   if (keys.length === 0) return found
   const { id } = await attributeOf(ctx, 'persons', 'emails')
-  const values = padToBucket(keys)
-  const rows = await queryCached(ctx, {
-    name: 'persons: by address',
-    values: [id, ...values],
-    build: () =>
-      ctx.db
-        .selectFrom('unique_values')
-        .select(['value', 'entity_id'])
-        .where('entity_type', '=', 'persons')
-        .where('attribute_id', '=', id)
-        .where('value', 'in', values),
-  })
-  for (const { value, entity_id } of rows) found.set(value, [...(found.get(value) ?? []), entity_id])
+  for (const { value, entity_id } of await personsWithValues(ctx.db, id, keys))
+    found.set(value, [...(found.get(value) ?? []), entity_id])
   return found
 }
+
+const personsWithValues = cachedQuery((db: Db, attributeId: Bound<number>, values: Bound<string[]>) =>
+  db
+    .selectFrom('unique_values')
+    .select(['value', 'entity_id'])
+    .where('entity_type', '=', 'persons')
+    .where('attribute_id', '=', attributeId)
+    .where('value', 'in', values),
+)
 
 /** Returns the ids of the persons that a body names by their e-mail addresses. */
 export async function personsByEmail(ctx: Context, texts: readonly string[]): Promise<Map<string, number[]>> {

@@ -1,11 +1,7 @@
 // Links a new record to the e-mail from which it is created (`email_id`), and
 // counts the e-mails of leads. The e-mails slice imports persons. To avoid a circular import, this
 // file gets the e-mails resource from the services.
-import { sql } from 'kysely'
 import { assertCanCall, type Context } from '../../kernel/context.ts'
-import { pruneJoins } from '../../kernel/query/join-pruning.ts'
-import type { Rows } from '../../kernel/query/page.ts'
-import { queryByIds } from '../../kernel/query/statement-cache.ts'
 import type { Resource, Writing } from '../../kernel/resource/define-resource.ts'
 
 export type Link = { lead_id: number } | { person_id: number }
@@ -39,16 +35,7 @@ export async function linkEmail(ctx: Context, id: number | undefined, link: Link
  * query. Leads whose stored `emails_count` is 0 are skipped.
  */
 export async function countEmails(ctx: Context, leads: { id: number; emails_count: number }[]): Promise<void> {
-  const counted = async (ids: readonly number[]) => {
-    const rows: Rows<unknown> = (await emailsOf(ctx).query(ctx, {})).clearSelect().clearOrderBy()
-    return rows
-      .select(['emails.lead_id as lead', sql<number>`count(*)`.as('count')])
-      .where('emails.lead_id', 'in', ids)
-      .groupBy('emails.lead_id')
-  }
   const ids = leads.flatMap(({ id, emails_count }) => (emails_count > 0 ? [id] : []))
-  const counts = await queryByIds<{ lead: number; count: number }>(ctx, 'emails of leads', ids, async (ids) =>
-    pruneJoins(await counted(ids)),
-  )
-  for (const lead of leads) lead.emails_count = Number(counts.find((each) => each.lead === lead.id)?.count ?? 0)
+  const counts = await emailsOf(ctx).countBy(ctx, 'emails.lead_id', ids)
+  for (const lead of leads) lead.emails_count = counts.get(lead.id) ?? 0
 }

@@ -4,7 +4,6 @@ import type { Schema } from '../../contract/types.ts'
 import { assertCanCall, type Context, canCall } from '../../kernel/context.ts'
 import { inUse, ValidationErrors } from '../../kernel/errors.ts'
 import { flagField, linked, textField, value } from '../../kernel/query/filter.ts'
-import { queryCached } from '../../kernel/query/statement-cache.ts'
 import { canSeeOwner, visible } from '../../kernel/query/visibility.ts'
 import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
 import { nameKey } from '../../kernel/resource/named-references.ts'
@@ -69,14 +68,10 @@ async function organizationOf(
  * Returns the organization with this name, or else those whose names differ in accents or blanks.
  */
 async function organizationsLike(ctx: Context, name: string): Promise<{ id: number; name_key: string }[]> {
-  const key = textKey(name)
-  const exact = () => ctx.db.selectFrom('organizations').select(['id', 'name_key']).where('name_key', '=', key)
-  const found = await queryCached(ctx, { name: 'organizations: by name', values: [key], build: exact })
+  const organizations = ctx.db.selectFrom('organizations').select(['id', 'name_key'])
+  const found = await organizations.where('name_key', '=', textKey(name)).execute()
   if (found.length > 0) return found
-  const values = foldedKeyRange(searchFold(name))
-  const build = () =>
-    ctx.db.selectFrom('organizations').select(['id', 'name_key']).where(inFoldedKeyRange('name_key', values))
-  return queryCached(ctx, { name: 'organizations: by folded name', values, build })
+  return organizations.where(inFoldedKeyRange('name_key', foldedKeyRange(searchFold(name)))).execute()
 }
 
 /**
@@ -123,7 +118,7 @@ export const persons = defineResource(
         .leftJoin('organizations', 'organizations.id', 'persons.organization_id')
         .leftJoin('users', 'users.id', 'persons.user_id')
         .selectAll('persons')
-        .select(tagsIn(ctx, 'persons'))
+        .select(tagsIn(ctx, db, 'persons'))
         .select([
           'organizations.name as organization_name',
           'organizations.address as organization_address',
@@ -226,9 +221,8 @@ export const persons = defineResource(
       await savePhoneNumbers(ctx, id, body.contact_numbers)
     },
     saveLinks: async (ctx, id, body: Body, isNew) => {
-      const isTagged = await setTags(ctx, 'persons', id, body.tag_ids, isNew)
+      await setTags(ctx, 'persons', id, body.tag_ids, isNew)
       await linkEmail(ctx, body.email_id, { person_id: id })
-      return isTagged
     },
     beforeDelete: async (ctx, row) => {
       const [leads, quotes] = [await usersOf(ctx, 'leads', row.id), await usersOf(ctx, 'quotes', row.id)]

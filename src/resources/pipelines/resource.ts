@@ -1,6 +1,8 @@
 // Pipelines and their stages. Exactly one pipeline is the default. When a stage or
 // pipeline is removed, its leads move to another stage.
-import { sql } from 'kysely'
+
+import { cachedQuery } from '../../../db/cached-query.ts'
+import type { Db } from '../../../db/store.ts'
 import type { Schema } from '../../contract/types.ts'
 import { all, defineRemoval, type RecordChange, removalOf } from '../../jobs/removals.ts'
 import { type Context, now } from '../../kernel/context.ts'
@@ -9,7 +11,6 @@ import type { Handler, Handlers } from '../../kernel/handler.ts'
 import { runDeleteHooks } from '../../kernel/history/delete-hooks.ts'
 import { refuseNamed } from '../../kernel/history/stored-references.ts'
 import { flagField, textField, value } from '../../kernel/query/filter.ts'
-import { oncePerBatch, queryCached } from '../../kernel/query/statement-cache.ts'
 import { visible } from '../../kernel/query/visibility.ts'
 import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
 import { nameKey } from '../../kernel/resource/named-references.ts'
@@ -37,16 +38,16 @@ export const loadStages = (ctx: Context, pipelineId: number): Promise<StageRow[]
     .orderBy('sort_order')
     .execute()
 
+const defaultPipelineFirst = cachedQuery((db: Db) =>
+  db.selectFrom('lead_pipelines').select('id').orderBy('is_default', 'desc').limit(1),
+)
+
 /**
  * Returns the id of the default pipeline. A new lead gets this pipeline if its request contains no
  * pipeline.
  */
 export async function defaultPipelineId(ctx: Context): Promise<number> {
-  // `is_default` is compared with a literal, so that the database can use its partial index.
-  const yes = sql.raw<number>(ctx.services.store.dialect.flagLiteral(true))
-  const build = () => ctx.db.selectFrom('lead_pipelines').select('id').where('is_default', '=', yes)
-  const name = 'pipelines: default'
-  const [holder] = await oncePerBatch(ctx, name, () => queryCached(ctx, { name, values: [], build }))
+  const [holder] = await defaultPipelineFirst(ctx.db)
   if (!holder) throw new Error('There is always a default pipeline.')
   return holder.id
 }

@@ -26,7 +26,11 @@ export const products = defineResource(
       update: 'updateProduct',
       delete: 'deleteProduct',
     },
-    rows: (ctx, db) => db.selectFrom('products').selectAll('products').select(tagsIn(ctx, 'products')),
+    rows: (ctx, db) =>
+      db
+        .selectFrom('products')
+        .selectAll('products')
+        .select(tagsIn(ctx, db, 'products')),
     sort: {
       id: 'products.id',
       sku: 'products.sku_key',

@@ -1,15 +1,13 @@
 // Builds the text by which the parameter `q` and the search find a product.
-import { joinText, readRange, type SearchDocumentSource } from '../../../db/search/documents.ts'
+import { documentSource, joinText } from '../../../db/search/documents.ts'
 
-export const searchDocument: SearchDocumentSource = {
+export const searchDocument = documentSource({
   entity: 'products',
-  async read(db, range) {
-    const products = () => db.selectFrom('products').select(['id', 'sku', 'name', 'description'])
-    return (await readRange(db, 'products', range, products)).map((row) => ({
-      id: row.id,
-      title: row.name,
-      subtitle: row.sku,
-      body: joinText(row.sku, row.description),
-    }))
-  },
-}
+  rows: (db) => db.selectFrom('products').select(['id', 'sku', 'name', 'description']),
+  toDocument: (row) => ({
+    id: row.id,
+    title: row.name,
+    subtitle: row.sku,
+    body: joinText(row.sku, row.description),
+  }),
+})

@@ -153,7 +153,7 @@ export const quotes = defineResource(
         .leftJoin('persons', 'persons.id', 'quotes.person_id')
         .leftJoin('users', 'users.id', 'quotes.user_id')
         .selectAll('quotes')
-        .select(tagsIn(ctx, 'quotes'))
+        .select(tagsIn(ctx, db, 'quotes'))
         .select(['persons.name as person_name', 'persons.emails as person_emails'])
         .$narrowType<{ person_name: string; person_emails: string }>()
         .select(['users.name as user_name', 'users.email as user_email', 'users.image_file_id as user_image'])
@@ -237,9 +237,8 @@ export const quotes = defineResource(
       await saveItems(ctx, id, await planItems(ctx, id, inputs, rules, new ValidationErrors()))
     },
     saveLinks: async (ctx, id, { tag_ids, lead_id }, isNew) => {
-      const changes = [await setTags(ctx, 'quotes', id, tag_ids, isNew)]
-      if (lead_id !== undefined) changes.push(await linkLead(ctx, { leadId: lead_id, quoteId: id }))
-      return changes.includes(true)
+      await setTags(ctx, 'quotes', id, tag_ids, isNew)
+      if (lead_id !== undefined) await linkLead(ctx, { leadId: lead_id, quoteId: id })
     },
   }),
 )

@@ -1,13 +1,15 @@
 // The use of sources, types and pipelines by leads: the number of leads that refer to
 // a row. A source or type that is in use, or that is the last of its table, cannot be deleted.
+
 import { sql } from 'kysely'
 import type { Context } from '../../kernel/context.ts'
 import { inUse, isProtected } from '../../kernel/errors.ts'
+import type { SqlCaller } from '../../kernel/query/caller-query.ts'
 import { canSeeOwner, visible } from '../../kernel/query/visibility.ts'
 
 type Column = 'lead_source_id' | 'lead_type_id'
 
-export const leadsCount = (ctx: Context, column: Column | 'lead_pipeline_id', of: string) =>
+export const leadsCount = (ctx: SqlCaller, column: Column | 'lead_pipeline_id', of: string) =>
   sql<number>`(select count(*) from leads where ${sql.ref(`leads.${column}`)} = ${sql.ref(of)} and ${visible(ctx, 'leads.user_id')})`.as(
     'leads_count',
   )

@@ -1,8 +1,10 @@
 // The shared definition of lead sources and lead types: rows with a unique name and a
 // count of leads. A row cannot be deleted while leads use it, or if it is the last row.
+
 import type { Db } from '../../../db/store.ts'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
+import type { SqlCaller } from '../../kernel/query/caller-query.ts'
 import { textField } from '../../kernel/query/filter.ts'
 import type { Writing } from '../../kernel/resource/define-resource.ts'
 import { nameKey } from '../../kernel/resource/named-references.ts'
@@ -31,7 +33,7 @@ export const defineVocabulary = ({ noun, table, entity, column }: Vocabulary) =>
   noun,
   table,
   namedBy: { keys: { name: nameKey }, isShown: true as const },
-  rows: (ctx: Context, db: Db) =>
+  rows: (ctx: SqlCaller, db: Db) =>
     db
       .selectFrom(table)
       .selectAll(table)

@@ -1,13 +1,14 @@
 // Tags for records. All users see all tags. Users without a global view may change
 // only their own tags.
+
 import { createHash } from 'node:crypto'
 import { type SqlBool, sql } from 'kysely'
 import type { OperationId, Schema } from '../../contract/types.ts'
 import { all, defineRemoval, refuseWhileRemoved } from '../../jobs/removals.ts'
 import { assertCanCall, author, type Context } from '../../kernel/context.ts'
 import type { Handlers } from '../../kernel/handler.ts'
+import type { SqlCaller } from '../../kernel/query/caller-query.ts'
 import { exists, textField, value } from '../../kernel/query/filter.ts'
-import { oncePerBatch, queryCached } from '../../kernel/query/statement-cache.ts'
 import { defineResource } from '../../kernel/resource/define-resource.ts'
 import { massDestroy } from '../../kernel/resource/mass.ts'
 import { nameKey } from '../../kernel/resource/named-references.ts'
@@ -31,7 +32,7 @@ const changing: ReadonlySet<OperationId | null> = new Set(['updateTag', 'deleteT
  * a caller may change only the caller's own tags. Operations that do not change tags may use all
  * tags.
  */
-const usableTags = ({ operation, user }: Context) =>
+const usableTags = ({ operation, user }: SqlCaller) =>
   user && user.visibleOwners !== null && changing.has(operation)
     ? sql<SqlBool>`tags.user_id = ${user.id}`
     : sql<SqlBool>`1 = 1`
@@ -87,10 +88,7 @@ export const tags = defineResource({
  * when the tag does not exist and the caller may not create tags.
  */
 export async function findOrCreateTag(ctx: Context, name: string): Promise<number> {
-  const key = textKey(name)
-  const build = () => ctx.db.selectFrom('tags').select('id').where('name_key', '=', key)
-  const read = () => queryCached(ctx, { name: 'tags: by name', values: [key], build })
-  const [known] = await oncePerBatch(ctx, `tags: by name ${key}`, read)
+  const known = await ctx.db.selectFrom('tags').select('id').where('name_key', '=', textKey(name)).executeTakeFirst()
   if (known) {
     await refuseWhileRemoved(ctx, 'tags', known.id)
     return known.id

@@ -2,12 +2,13 @@
 // request body. Each link is a separate write with its own pair of events, after the events of the
 // record.
 import { type AliasedRawBuilder, type Kysely, sql } from 'kysely'
+import { type Bound, cachedQuery } from '../../../db/cached-query.ts'
 import type { Db } from '../../../db/store.ts'
 import type { Schema } from '../../contract/types.ts'
 import { isBeingRemoved, type RecordChange } from '../../jobs/removals.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import type { ValidationErrors } from '../../kernel/errors.ts'
-import { oncePerBatch, queryByIds, queryCached } from '../../kernel/query/statement-cache.ts'
+import type { SqlCaller } from '../../kernel/query/caller-query.ts'
 import { write } from '../../kernel/write/write.ts'
 
 /**
@@ -25,6 +26,14 @@ const taggable = {
 } as const
 
 export type Taggable = keyof typeof taggable
+// biome-ignore lint/suspicious/noExplicitAny: one of seven link tables that have the same columns
+type AnyLinks = Kysely<any>
+
+function mapTaggable<T>(make: (links: (typeof taggable)[Taggable]) => T): Record<Taggable, T> {
+  const entries = Object.entries(taggable).map(([entity, links]) => [entity, make(links)])
+  return Object.fromEntries(entries) as Record<Taggable, T>
+}
+
 type TagRef = Schema<'TagRef'>
 
 /**
@@ -32,25 +41,20 @@ type TagRef = Schema<'TagRef'>
  * condition on the record.
  */
 const linked = (db: Db, entity: Taggable) =>
-  // biome-ignore lint/suspicious/noExplicitAny: one of seven link tables that have the same columns
-  (db as unknown as Kysely<any>)
+  (db as unknown as AnyLinks)
     .selectFrom(`${taggable[entity].table} as link`)
     .innerJoin('tags', 'tags.id', 'link.tag_id')
     .select(['tags.id', 'tags.name', 'tags.color'])
     .orderBy('tags.name_key')
 
 export const tagsOf = (ctx: Context, entity: Taggable, id: number): Promise<TagRef[]> =>
-  queryCached<TagRef>(ctx, {
-    name: `tags of ${entity}`,
-    values: [id],
-    build: () => linked(ctx.db, entity).where(`link.${taggable[entity].column}`, '=', id),
-  })
+  linked(ctx.db, entity).where(`link.${taggable[entity].column}`, '=', id).execute()
 
 /**
  * Returns a column for a query of taggable records: the tags of each row as JSON. `readTags` parses
  * the JSON.
  */
-export const tagsIn = ({ db, services }: Context, entity: Taggable): AliasedRawBuilder<string, 'tags'> =>
+export const tagsIn = ({ services }: SqlCaller, db: Db, entity: Taggable): AliasedRawBuilder<string, 'tags'> =>
   services.store.dialect
     .jsonRows(linked(db, entity).whereRef(`link.${taggable[entity].column}`, '=', `${entity}.id`))
     .as('tags')
@@ -70,8 +74,8 @@ export async function checkTagIds(
 }
 
 /**
- * Replaces the tags of a record with the tags `ids`. Returns whether a tag was added or removed.
- * `isNew` means that the record has no tags yet, which saves a query.
+ * Replaces the tags of a record with the tags `ids`. `isNew` means that the record has no tags yet,
+ * which saves a query.
  */
 export async function setTags(
   ctx: Context,
@@ -79,8 +83,8 @@ export async function setTags(
   id: number,
   ids: readonly number[] | undefined,
   isNew = false,
-): Promise<boolean> {
-  if (!ids) return false
+): Promise<void> {
+  if (!ids) return
   const present = isNew ? [] : await tagsOf(ctx, entity, id)
   const wanted = new Set(ids)
   const removed = present.filter((tag) => !wanted.has(tag.id))
@@ -88,20 +92,24 @@ export async function setTags(
   for (const tag of removed) await unlinkTag(ctx, entity, id, tag)
   const tags = new Map((await tagRefs(ctx, added)).map((tag) => [tag.id, tag]))
   for (const tagId of added) await linkTag(ctx, entity, id, tagId, tags.get(tagId))
-  return removed.length + added.length > 0
 }
 
 /** Returns those of the tags that can be attached. A tag that a job is removing cannot. */
-export const tagRefs = (ctx: Context, ids: readonly number[]): Promise<TagRef[]> =>
-  oncePerBatch(ctx, `tags: some ${ids}`, () =>
-    queryByIds(ctx, 'tags: some', ids, (ids) =>
-      ctx.db
-        .selectFrom('tags')
-        .select(['id', 'name', 'color'])
-        .where('id', 'in', ids)
-        .where(({ not }) => not(isBeingRemoved('tags', 'tags.id'))),
-    ),
-  )
+export const tagRefs = (ctx: Context, ids: readonly number[]): Promise<TagRef[]> => attachable(ctx.db, ids)
+
+const attachable = cachedQuery((db: Db, ids: Bound<number[]>) =>
+  db
+    .selectFrom('tags')
+    .select(['id', 'name', 'color'])
+    .where('id', 'in', ids)
+    .where(({ not }) => not(isBeingRemoved('tags', 'tags.id'))),
+)
+
+const insertLink = mapTaggable(({ table, column }) =>
+  cachedQuery((db: Db, id: Bound<number>, tagId: Bound<number>) =>
+    (db as unknown as AnyLinks).insertInto(table).values({ [column]: id, tag_id: tagId }),
+  ),
+)
 
 export async function linkTag(
   ctx: Context,
@@ -110,18 +118,13 @@ export async function linkTag(
   tagId: number,
   tag: TagRef | undefined,
 ): Promise<void> {
-  const { table, column, event } = taggable[entity]
+  const { column, event } = taggable[entity]
   await write(
     ctx,
     `${event}.create`,
     { entity, input: { tag_id: tagId }, id, related: { type: 'tags', id: tagId } },
     async (ctx) => {
-      const insertion = sql`insert into ${sql.table(table)} (${sql.ref(column)}, tag_id) values (${id}, ${tagId})`
-      await queryCached(ctx, {
-        name: `tags: link ${entity}`,
-        values: [id, tagId],
-        build: () => ({ compile: () => insertion.compile(ctx.db) }),
-      })
+      await insertLink[entity](ctx.db, id, tagId)
       return { id, entity: { [column]: id, tag_id: tagId, tag } }
     },
   )

@@ -1,5 +1,6 @@
 // Users, who sign in to the CRM. Passwords are hashed before the transaction starts.
 // authority.ts decides which users a caller may change; credentials.ts checks passwords.
+
 import { operations } from '../../contract/operations.gen.ts'
 import type { Body, Schema } from '../../contract/types.ts'
 import { enqueue } from '../../jobs/queue.ts'
@@ -8,6 +9,7 @@ import { withCurrentCaller } from '../../kernel/auth/tokens.ts'
 import type { Context } from '../../kernel/context.ts'
 import { notFound } from '../../kernel/errors.ts'
 import type { Handler, Handlers } from '../../kernel/handler.ts'
+import type { SqlCaller } from '../../kernel/query/caller-query.ts'
 import { foldedField, linked, textField, value } from '../../kernel/query/filter.ts'
 import { visible } from '../../kernel/query/visibility.ts'
 import { defineResource, type Resource, type Writing } from '../../kernel/resource/define-resource.ts'
@@ -42,7 +44,7 @@ type Row = GovernedUser & {
   version: number
 }
 
-const rows = (ctx: Context, db: Context['db']) =>
+const rows = (ctx: SqlCaller, db: Context['db']) =>
   db
     .selectFrom('users')
     .innerJoin('roles', 'roles.id', 'users.role_id')

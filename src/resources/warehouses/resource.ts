@@ -55,7 +55,7 @@ export const warehouses = defineResource(
       db
         .selectFrom('warehouses')
         .selectAll('warehouses')
-        .select(tagsIn(ctx, 'warehouses'))
+        .select(tagsIn(ctx, db, 'warehouses'))
         .select(
           sql<number>`(select count(distinct row.product_id) from product_inventories as row where row.warehouse_id = warehouses.id)`.as(
             'products_count',

@@ -3,8 +3,14 @@
 import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { afterEach, describe, expect, it } from 'vitest'
-import { createOffload, type Offload, type OffloadLimits, programAt } from '../../../src/kernel/runtime/offload.ts'
-import { createFairQueue, type QueueLimits } from '../../../src/kernel/runtime/offload-queue.ts'
+import {
+  createFairQueue,
+  createOffload,
+  type Offload,
+  type OffloadLimits,
+  programAt,
+  type QueueLimits,
+} from '../../../src/kernel/runtime/offload.ts'
 import { fromSource } from '../../support/measuring.ts'
 import type * as Misbehaving from '../../support/misbehaving.entry.ts'
 
@@ -92,10 +98,10 @@ describe('a subprocess', { timeout: 60_000 }, () => {
 })
 
 describe('the queue', { timeout: 60_000 }, () => {
-  const usual: QueueLimits = { maxRunning: 2, maxWaiting: 6, maxWaitingPerCaller: 4, maxWaitMs: 60_000 }
+  const usual: QueueLimits = { maxRunning: 2, maxWaiting: 6, maxWaitingPerKey: 4, maxWaitMs: 60_000 }
 
   function queueOf(limits: Partial<QueueLimits> = {}) {
-    const queue = createFairQueue({ ...usual, ...limits }, (reason) => new Error(reason))
+    const queue = createFairQueue({ ...usual, ...limits })
     const begun: string[] = []
     const ends = new Map<string, () => void>()
     const come = (name: string): Promise<void> => {

@@ -1,0 +1,101 @@
+// Queries of a resource whose SQL depends on the caller: the rows that the caller may see. Their
+// statements are cached for each kind of caller, and the totals of lists until the next commit.
+import { createHash } from 'node:crypto'
+import type { Compilable, Expression } from 'kysely'
+import { LRUCache } from 'lru-cache'
+import { type Bound, createStatements, runCached, runWithLists } from '../../../db/cached-query.ts'
+import type { Store } from '../../../db/store.ts'
+import type { Context, Services } from '../context.ts'
+import { perOwner } from '../runtime/per-owner.ts'
+
+/**
+ * What the SQL of a resource's rows may depend on. `callerKey` contains all of it, so that no
+ * caller gets the statement of another one.
+ */
+export interface SqlCaller {
+  readonly user: Pick<NonNullable<Context['user']>, 'id' | 'permissions' | 'visibleOwners'> | null
+  readonly token: Pick<NonNullable<Context['token']>, 'abilities'> | null
+  readonly operation: Context['operation']
+  readonly visibleRecord?: Context['visibleRecord']
+  readonly services: Pick<Services, 'store'>
+}
+
+const statementsOf = perOwner((_store: Store) => createStatements(3_000))
+
+/**
+ * Returns a text that differs between callers whose SQL may differ; null for a caller who has just
+ * written a record and may see it with any owner (`visibleRecord`).
+ */
+function callerKey({ user, token, operation, visibleRecord }: SqlCaller): string | null {
+  const isLimited = user !== null && (user.visibleOwners !== null || user.permissions !== 'all')
+  if (visibleRecord !== undefined && isLimited) return null
+  return `${operation} ${user === null ? '' : userKey(user)} ${token?.abilities.join() ?? ''}`
+}
+
+const userKey = perOwner(({ id, permissions, visibleOwners }: NonNullable<SqlCaller['user']>) => {
+  if (permissions === 'all' && visibleOwners === null) return String(id)
+  const rights = JSON.stringify([permissions === 'all' ? permissions : [...permissions], visibleOwners])
+  return `${id} ${createHash('sha1').update(rights).digest('base64')}`
+})
+
+/**
+ * Runs a query whose SQL depends on `name` and the caller alone. `build` binds `values` last and in
+ * this order. A null name is not cached.
+ */
+export async function queryAsCaller<Row>(
+  ctx: Context,
+  name: string | null,
+  values: readonly unknown[],
+  build: () => Compilable<Row> | Promise<Compilable<Row>>,
+): Promise<Row[]> {
+  const caller = callerKey(ctx)
+  if (name === null || caller === null) return (await ctx.db.executeQuery((await build()).compile())).rows
+  const place = { statements: statementsOf(ctx.services.store), key: `${caller} ${name}` }
+  return (await runCached(ctx.db, place, values, build)).rows
+}
+
+/** Runs a query like `queryAsCaller` for a list of ids. Without ids it has no rows. */
+export async function queryByIds<Row>(
+  ctx: Context,
+  name: string,
+  ids: readonly number[],
+  build: (ids: Bound<number[]>) => Compilable<Row>,
+): Promise<Row[]> {
+  if (ids.length === 0) return []
+  const caller = callerKey(ctx)
+  if (caller === null) return (await ctx.db.executeQuery(build(ids as unknown as Expression<number>[]).compile())).rows
+  const place = { statements: statementsOf(ctx.services.store), key: `${caller} ${name}` }
+  return runWithLists(ctx.db, place, [ids], (slots) => build(slots as Bound<number[]>))
+}
+
+const maxResults = 2_000
+const results = perOwner(
+  (_store: Store) => new LRUCache<string, { generation: number; value: unknown }>({ max: maxResults }),
+)
+
+/**
+ * Returns the result of `read`, cached until the next commit of any process
+ * (`Store.commitGeneration`). `read` must read committed data.
+ */
+export async function untilNextCommit<T>(store: Store, key: string, read: () => Promise<T>): Promise<T> {
+  const memory = results(store)
+  const generation = store.commitGeneration()
+  const known = memory.get(key)
+  if (known?.generation === generation) return known.value as T
+  const value = await read()
+  memory.set(key, { generation, value })
+  return value
+}
+
+/**
+ * Caches like `untilNextCommit`, for a result that depends on the caller. Transactions and
+ * snapshots bypass the cache, because they do not read the state of the last commit. A null key
+ * bypasses it, too.
+ */
+export function untilNextCommitFor<T>(ctx: Context, key: string | null, read: () => Promise<T>): Promise<T> {
+  const caller = callerKey(ctx)
+  const { store } = ctx.services
+  return key !== null && caller !== null && ctx.db === store.db
+    ? untilNextCommit(store, `${caller} ${key}`, read)
+    : read()
+}
