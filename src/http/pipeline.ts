@@ -1,12 +1,13 @@
-// Implements the `Pipeline` of contract/backend.ts: the steps that identify the caller, check
+// Implements the `Pipeline` of contract/pipeline.ts: the steps that identify the caller, check
 // permissions, check the record in the path, and convert the result of a handler to a reply.
 import type { Readable } from 'node:stream'
-import type { Call, Input, Pipeline, Refused } from '../contract/backend.ts'
+import type { Call, Input, Refused } from '../contract/call.ts'
 import type { ParsedBody } from '../contract/input/body.ts'
 import type { NamedReference, Shape } from '../contract/input/normalize.ts'
 import type { Finding } from '../contract/input/validation-errors.ts'
 import { statusOfReply } from '../contract/output/deferred.ts'
 import type { FieldErrors } from '../contract/output/problems.ts'
+import type { Pipeline } from '../contract/pipeline.ts'
 import type { Answered } from '../contract/routes.ts'
 import type { OperationFact, OperationId } from '../contract/types.ts'
 import { covers } from '../kernel/auth/abilities.ts'

@@ -1,6 +1,6 @@
 // Renders the reply of a handler as JSON with ETag and Link headers, or as 304 if the caller has
 // the same version.
-import type { Call, Input } from '../contract/backend.ts'
+import type { Call, Input } from '../contract/call.ts'
 import { statusOfReply } from '../contract/output/deferred.ts'
 import type { ReplyChecker } from '../contract/output/reply-check.ts'
 import type { Answered } from '../contract/routes.ts'

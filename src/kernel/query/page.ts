@@ -1,7 +1,7 @@
 // Returns the pages of a list in the reply format of lists. A page is selected by
 // number, with exact totals, or by cursor, which contains sort keys and id. sort-and-cursor.ts
 // determines the order.
-import { type SelectQueryBuilder, sql } from 'kysely'
+import { sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../context.ts'
 import { invalid } from '../errors.ts'
@@ -15,6 +15,7 @@ import {
   type KeysetRange,
   ordered,
   orderText,
+  type Rows,
   rangesAfter,
   readCursor,
   type SortColumn,
@@ -23,10 +24,7 @@ import {
 } from './sort-and-cursor.ts'
 import { queryCached, untilNextCommitFor } from './statement-cache.ts'
 
-export type { SortColumn } from './sort-and-cursor.ts'
-
-// biome-ignore lint/suspicious/noExplicitAny: any query can be paged; Row is the type of its rows
-export type Rows<Row> = SelectQueryBuilder<any, any, Row>
+export type { Rows, SortColumn } from './sort-and-cursor.ts'
 
 export interface Paged<Row> {
   rows: Row[]

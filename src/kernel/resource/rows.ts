@@ -3,20 +3,10 @@
 import { type Expression, type SqlBool, sql } from 'kysely'
 import type { Context } from '../context.ts'
 import { conditions, type Fields, type QueryValues, time, value } from '../query/filter.ts'
-import { inOrder, type Paged, pageOf, type Rows } from '../query/page.ts'
+import { inOrder, pageOf, type Rows } from '../query/page.ts'
 import { oncePerBatch, queryByIds } from '../query/statement-cache.ts'
-import type { AnyDefinition, AnyRow } from './any-definition.ts'
+import type { AnyDefinition, AnyRow, VisibleRows } from './any-definition.ts'
 import type { Sorts } from './definition.ts'
-
-type Narrow = (rows: Rows<unknown>) => Rows<unknown>
-
-export interface VisibleRows {
-  /** Returns the visible rows with these ids, in no particular order. */
-  byIds(ctx: Context, ids: readonly number[]): Promise<AnyRow[]>
-  visibleIds(ctx: Context, ids: readonly number[]): Promise<Set<number>>
-  page(ctx: Context, query: QueryValues, narrow?: Narrow): Promise<Paged<AnyRow>>
-  query(ctx: Context, query: QueryValues): Promise<Rows<object>>
-}
 
 /** The filters that every list has. */
 const commonFields = (table: string): Fields => ({
