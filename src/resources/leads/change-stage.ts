@@ -1,18 +1,24 @@
-// Rules for stage changes of leads. `chooseStage` finds the stage that a request names.
-// `enterStage` derives status, closing time and lost reason from the new stage (9.3). Every write
-// that changes a stage uses these rules. The functions read no database.
-import type { EventBase } from '../../contract/types.ts'
+// Stage changes of leads. `chooseStage` finds the stage that a request names, and `enterStage`
+// derives status, closing time and lost reason from it. Both read no database; `planStageChange`
+// reads the stages for them. Every write that changes a stage uses these rules.
+import type { EventBase, Schema } from '../../contract/types.ts'
+import { isBeingRemoved } from '../../jobs/removals.ts'
+import { now } from '../../kernel/context.ts'
 import type { ValidationErrors } from '../../kernel/errors.ts'
+import { oncePerBatch, queryCached } from '../../kernel/query/statement-cache.ts'
+import type { Writing } from '../../kernel/resource/define-resource.ts'
+import { stamp } from '../../kernel/runtime/clock.ts'
 import type { Snapshot } from '../../kernel/write/events.ts'
+import { defaultPipelineId, isStageLeaving } from '../pipelines/resource.ts'
 
-export interface Stage {
+interface Stage {
   id: number
   lead_pipeline_id: number
   code: string
   sort_order: number
 }
 
-export interface LeadState {
+interface LeadState {
   lead_pipeline_id: number
   lead_pipeline_stage_id: number
   status: number
@@ -20,7 +26,7 @@ export interface LeadState {
   lost_reason: string | null
 }
 
-export interface StageChange {
+interface StageChange {
   lead_pipeline_id?: number | undefined
   lead_pipeline_stage_id?: number | undefined
   closed_at?: string | null | undefined
@@ -46,11 +52,39 @@ export const outcomeEvents = (before: Snapshot, after: Snapshot): EventBase[] =>
   before.status === after.status ? [] : [outcomeByStatus[Number(after.status)] ?? []].flat()
 
 /**
+ * Returns the columns that a stage change sets. Returns no columns for an update that sends none of
+ * pipeline, stage, closing time and lost reason.
+ */
+export async function planStageChange({ ctx, current, errors }: Writing<LeadState>, body: Schema<'LeadUpdate'>) {
+  const { lead_pipeline_id, lead_pipeline_stage_id, closed_at, lost_reason } = body
+  if (current && [lead_pipeline_id, lead_pipeline_stage_id, closed_at, lost_reason].every((each) => each === undefined))
+    return {}
+  // Closing time and lost reason are checked against the stage, so these checks are skipped when
+  // the stage or pipeline is refused.
+  if (errors.isRefused('lead_pipeline_id') || errors.isRefused('lead_pipeline_stage_id')) return {}
+  const build = () =>
+    ctx.db
+      .selectFrom('lead_pipeline_stages')
+      .select(['id', 'lead_pipeline_id', 'code', 'sort_order'])
+      .select(isBeingRemoved('pipelines', 'lead_pipeline_id').as('is_changing'))
+  const name = 'leads: stages'
+  const stages = await oncePerBatch(ctx, name, () => queryCached(ctx, { name, values: [], build }))
+  const stage = chooseStage(stages, await defaultPipelineId(ctx), current, body, errors)
+  if (!stage) return {}
+  const isEntering = current?.lead_pipeline_stage_id !== stage.id
+  if (isEntering && stage.is_changing && (await isStageLeaving(ctx, stage.lead_pipeline_id, stage.id))) {
+    const field = lead_pipeline_stage_id === undefined ? 'lead_pipeline_id' : 'lead_pipeline_stage_id'
+    errors.invalid(field, `The stage ${stage.id} is being removed.`)
+  }
+  return enterStage(stage, current, body, now(ctx), stamp(new Date(ctx.time.getTime() + 60_000)), errors)
+}
+
+/**
  * Returns the stage that `move` specifies by stage id or pipeline id. Without an id, returns the
  * current stage, or for a new lead the first stage of the default pipeline. Adds an error and
  * returns undefined for an invalid id.
  */
-export function chooseStage<S extends Stage>(
+function chooseStage<S extends Stage>(
   stages: readonly S[],
   defaultPipeline: number,
   current: LeadState | null,
@@ -87,7 +121,7 @@ export function chooseStage<S extends Stage>(
  * value counts as not sent, so that a client can send back a fetched lead with only another stage.
  * `latest` is the latest allowed closing time.
  */
-export function enterStage(
+function enterStage(
   stage: Stage,
   current: LeadState | null,
   move: StageChange,
