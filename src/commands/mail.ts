@@ -1,8 +1,9 @@
-// `accord campaign:process`: runs the daily campaign schedule for a given day. The command only
-// queues e-mails. A server or worker sends them.
+// `accord campaign:process` queues the e-mails of campaigns, and `accord inbound-emails:process`
+// fetches those of the mailbox now, outside their schedules.
 import type { Config } from '../config/config.ts'
 import { canonicalDate } from '../contract/input/formats.ts'
 import { today } from '../kernel/values/format.ts'
+import { pollEmails } from '../resources/emails/poll.ts'
 import { processNow } from '../resources/marketing/run.ts'
 import { CommandError } from './command-error.ts'
 import { asSystem } from './context.ts'
@@ -24,5 +25,19 @@ export function processCampaignsCommand(
         ? ['They stay queued, because no server for outgoing e-mail is set (ACCORD_SMTP_URL).']
         : []),
     ])
+  })
+}
+
+export function processInboundCommand(config: Config, options: ReportOptions = {}): Promise<void> {
+  if (config.mailReceiver !== 'webklex-imap')
+    throw new CommandError(
+      'MAIL_RECEIVER_DRIVER is sendgrid: a service posts e-mails to this installation, so there is no mailbox to fetch from.',
+    )
+  return asSystem(config, async (ctx) => {
+    const { received, duplicates, left, failed, failure } = await pollEmails(ctx, new AbortController().signal)
+    report(options, { received, duplicates, left, failed }, [
+      `${received} received, ${duplicates} already known, ${left} left in the mailbox, ${failed} to be retried.`,
+    ])
+    if (failure !== null) throw new CommandError(failure)
   })
 }
