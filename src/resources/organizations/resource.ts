@@ -6,13 +6,14 @@ import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import type { Handlers } from '../../kernel/handler.ts'
 import { exists, likePattern, linked, textField, value } from '../../kernel/query/filter.ts'
+import { queryCached } from '../../kernel/query/statement-cache.ts'
 import { visible } from '../../kernel/query/visibility.ts'
 import { defineResource } from '../../kernel/resource/define-resource.ts'
 import { exportOf } from '../../kernel/resource/export.ts'
 import { nameKey } from '../../kernel/resource/named-references.ts'
 import { expandReferences, unique } from '../../kernel/resource/references.ts'
 import { addressParts, mergeAddress, readAddress } from '../../kernel/values/address.ts'
-import { textKey } from '../../kernel/values/names.ts'
+import { foldedKeyRange, foldedPartOf, inFoldedKeyRange, textKey } from '../../kernel/values/names.ts'
 import { withAttributes } from '../attributes/with-attributes.ts'
 import { createTagHandlers } from '../tags/tag-handlers.ts'
 import { checkTagIds, readTags, setTags, tagsIn } from '../tags/tag-links.ts'
@@ -129,3 +130,16 @@ export const handlers = {
   attachOrganizationTag: tags.attach,
   detachOrganizationTag: tags.detach,
 } satisfies Partial<Handlers>
+
+/**
+ * Returns the organization whose name has this key, or else those whose names differ in accents or
+ * blanks. Checks no visibility, because names are unique among all organizations.
+ */
+export async function organizationsLike(ctx: Context, key: string): Promise<{ id: number; name_key: string }[]> {
+  const values = foldedKeyRange(foldedPartOf(key))
+  const build = () =>
+    ctx.db.selectFrom('organizations').select(['id', 'name_key']).where(inFoldedKeyRange('name_key', values))
+  const found = await queryCached(ctx, { name: 'organizations: by folded name', values, build })
+  const exact = found.filter(({ name_key }) => name_key === key)
+  return exact.length > 0 ? exact : found
+}

@@ -5,7 +5,8 @@
 import { phoneKeys } from '../../../../db/schema/phone-numbers.ts'
 import type { Context } from '../../../kernel/context.ts'
 import { addressKey } from '../../../kernel/values/format.ts'
-import { foldedPartOf, hasFoldedKey, searchFold, textKey } from '../../../kernel/values/names.ts'
+import { hasFoldedKey, searchFold, textKey } from '../../../kernel/values/names.ts'
+import { organizationsLike } from '../../organizations/resource.ts'
 import { personsByAddress } from '../../persons/contacts.ts'
 import { type RowDraft, rowRefused } from '../draft-rows/row-drafts.ts'
 import { keyColumns } from '../map-columns/columns.ts'
@@ -88,20 +89,10 @@ export async function findRecord(
 async function idsOf(ctx: Context, type: ImportType, keys: readonly string[]): Promise<number[]> {
   if (type === 'leads') return keys.map(Number)
   if (type === 'persons') return personsWith(ctx, keys)
-  if (type === 'organizations') return organizationsNamed(ctx, keys)
+  // An organization has one key.
+  if (type === 'organizations') return (await organizationsLike(ctx, keys[0] ?? '')).map(({ id }) => id)
   const rows = await ctx.db.selectFrom('products').select('id').where('sku_key', 'in', keys).execute()
   return rows.map(({ id }) => id)
-}
-
-/** Returns the organization with this key, or else those with other accents or blanks. */
-async function organizationsNamed({ db }: Context, keys: readonly string[]): Promise<number[]> {
-  const rows = await db
-    .selectFrom('organizations')
-    .select(['id', 'name_key'])
-    .where(hasFoldedKey('name_key', keys.map(foldedPartOf)))
-    .execute()
-  const exact = rows.filter(({ name_key }) => keys.includes(name_key))
-  return (exact.length > 0 ? exact : rows).map(({ id }) => id)
 }
 
 const isNumber = (keys: readonly string[]): boolean => keys[0]?.startsWith(numberPrefix) ?? false
