@@ -2,6 +2,7 @@
 import type { Config } from '../config/config.ts'
 import type { Context } from '../kernel/context.ts'
 import { Problem } from '../kernel/errors.ts'
+import { capital } from '../kernel/values/format.ts'
 import { cleanFiles, trashDays } from '../resources/files/clean-up.ts'
 import { retry } from '../resources/system/jobs.ts'
 import { rebuildSearchOnline } from '../resources/system/search-rebuild.ts'
@@ -26,7 +27,7 @@ export const listJobsCommand = (
     const jobs = ctx.db.selectFrom('jobs').selectAll().orderBy('id').limit(1000)
     const rows = await (state === undefined ? jobs : jobs.where('state', '=', state)).execute()
     const webhooks = state === undefined ? await webhookStates(ctx.db, ctx.services.sights) : []
-    const found = webhooks.map((each) => capitalized(describeWebhook(each)))
+    const found = webhooks.map((each) => `${capital(describeWebhook(each))}.`)
     const jobsFound = rows.map(({ id, kind, state, attempts, run_at, last_error }) => ({
       ...{ id, kind, state, attempts, run_at, last_error },
     }))
@@ -39,8 +40,6 @@ export const listJobsCommand = (
       ...found,
     ])
   })
-
-const capitalized = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`
 
 export function retryJobsCommand(config: Config, ids: readonly string[], options: ReportOptions = {}): Promise<void> {
   const wrong = ids.find((id) => !/^\d{1,15}$/.test(id))

@@ -1,4 +1,4 @@
-// A request on its way through the steps, and what it has brought and was told so far.
+// A request on its way through the steps of the pipeline, with the facts that the steps add.
 import type { Readable } from 'node:stream'
 import type { AnyOperationId, OperationFact } from './operations.gen.ts'
 

@@ -177,7 +177,7 @@ async function examine(parts: Parts, call: Call, input: Input, { fields, isCompl
 const isTried = ({ dryRun, public: isPublic, permission, method, path }: OperationFact): boolean =>
   dryRun && !isPublic && (permission !== null || method === 'put') && !path.includes('/mass-')
 
-/** Carries out the call. The reply of the handler goes down this function until it is a response. */
+/** Carries out the call. The handler's reply goes down this function until it is a response. */
 async function handle(parts: Parts, call: Call, input: Input): Promise<Answered> {
   const isRead = call.fact.method === 'get'
   // With If-Match, the version of the body adds nothing.

@@ -71,8 +71,8 @@ declare module './context.ts' {
     readonly unit: UnitOfWork | null
     readonly uploads?: Uploads
     /**
-     * The stored progress of a request with an Idempotency-Key. Set only for handlers that open their
-     * own transactions (write/idempotency.ts).
+     * The stored progress of a request with an Idempotency-Key. Set only for handlers that open
+     * their own transactions (write/idempotency.ts).
      */
     readonly keyed: KeyedRequest | null
   }

@@ -23,7 +23,7 @@ const groupOf = (path: string): number => groups.findIndex((names) => names.incl
 /** The folders of the kernel. A folder may import values from itself and from earlier folders. */
 const rooms = [['runtime', 'values', 'outbound'], ['query'], ['auth', 'write'], ['history', 'files'], ['resource']]
 
-/** The rows of the import table of src/README.md: folders or files, and what they may import. */
+/** The import table of src/README.md: folders or files, and those that they may import. */
 const table = readFileSync(join(root, 'src/README.md'), 'utf8')
   .split('\n')
   .filter((line) => /^\| `[^|]+\|[^|]+\|[^|]+\|$/.test(line))

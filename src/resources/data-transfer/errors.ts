@@ -1,5 +1,5 @@
-// The errors of an import: those of its rows, which users see, and the one that the code throws. The
-// kind of a thrown error says what it stops.
+// The errors of an import: those of its rows, which users see, and the one that the code throws.
+// The kind of a thrown error says how far it reaches.
 
 export interface RowError {
   row: number
