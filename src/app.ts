@@ -9,6 +9,7 @@ import { createBackend } from './contract/backend.ts'
 import { Problem } from './contract/output/problems.ts'
 import { createReplyChecker } from './contract/output/reply-check.ts'
 import { registerRoutes } from './contract/routes.ts'
+import { deleteHooks } from './delete-hooks.ts'
 import { type LogSink, logging, requestId, type TrackRequest, trackRequests } from './http/access-log.ts'
 import type { CustomTypes } from './http/compat-v1/values.ts'
 import { compressReplies } from './http/compression.ts'
@@ -38,7 +39,6 @@ import { createOffload, type Offload } from './kernel/runtime/offload.ts'
 import { createStoreMetrics } from './kernel/runtime/store-metrics.ts'
 import { bestEffort } from './kernel/runtime/unavailable.ts'
 import { createEmitter, type Emitter } from './kernel/write/events.ts'
-import { deleteHooks, registerListeners } from './listeners.ts'
 import { createMailer, type Mailer } from './mail/outbound.ts'
 import {
   examiners,
@@ -55,7 +55,7 @@ import { fieldLabels } from './resources/attributes/field-labels.ts'
 import { withCustomAttributes } from './resources/attributes/served-contract.ts'
 import { endStreams } from './resources/events/streams.ts'
 import { sweepFiles } from './resources/files/clean-up.ts'
-import { moveLead } from './resources/leads/move-leads.ts'
+import { moveLead } from './resources/leads/resource.ts'
 import { withDeferredUpdates } from './resources/search/deferred-updates.ts'
 import { eventAliases } from './resources/system/event-patterns.ts'
 import { checkSearchAfterKill } from './resources/system/housekeeping.ts'
@@ -122,7 +122,6 @@ export async function buildApp(options: AppOptions): Promise<App> {
   options.store.beforeGroupCommit(services.searchIndex.update)
   const worker = createWorker(services, jobs, eventConsumers)
   const scheduler = createScheduler(services, schedules)
-  registerListeners(services.events)
   for (const extend of options.extensions ?? []) extend(services.events)
   const rules = { recordGuards, publicGuards, examiners, namedFinders }
   const pipeline = createPipeline(services, handlers, rules, createReplyCheck(options, services))

@@ -10,7 +10,7 @@ import { invitationAnswersJob } from './resources/activities/invitation-answers.
 import { jobs as removals } from './resources/activities/removal.ts'
 import { jobs as signInNotices } from './resources/authentication/notices.ts'
 import { jobs as passwordLinks } from './resources/authentication/password-links.ts'
-import { jobs as imports } from './resources/data-transfer/jobs.ts'
+import { jobs as imports } from './resources/data-transfer/run/jobs.ts'
 import { schedules as mailSchedules, jobs as mails } from './resources/emails/jobs.ts'
 import { jobs as campaignJobs, schedules as campaignSchedules } from './resources/marketing/jobs.ts'
 import { pipelineRemoval } from './resources/pipelines/resource.ts'

@@ -9,7 +9,7 @@ import { type Contract, contractFile, findRoot, type Path, readContract, type Sc
 import { type Names, namesOf } from './names.ts'
 
 /** The test that contains the order in which slices may import each other. */
-const orderFile = 'test/contract/house.test.ts'
+const orderFile = 'test/contract/imports.test.ts'
 
 /** Writes the resource and returns the paths of the written files. */
 export function newResource(root: string, slug: string): string[] {
@@ -60,7 +60,7 @@ function withLineAfter(root: string, path: string, pattern: RegExp, line: string
   return lines.toSpliced(last + 1, 0, line).join('\n')
 }
 
-/** Returns the text of the house test with the slice added to the last group of the order. */
+/** Returns the text of the import test with the slice added to the last group of the order. */
 function withSliceInOrder(root: string, slug: string): string {
   const text = readFileSync(join(root, orderFile), 'utf8')
   const order = /(\nconst groups = \[[\s\S]*?),?\s*\](,?\n\]\n)/

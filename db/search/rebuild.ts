@@ -117,4 +117,4 @@ export async function runInSteps<State>(
   }
 }
 
-const untyped = (db: Db): Kysely<unknown> => db as unknown as Kysely<unknown>
+export const untyped = (db: Db): Kysely<unknown> => db as unknown as Kysely<unknown>

@@ -2,14 +2,14 @@
 // updates the documents of its records before its commit. Migrations and `accord search rebuild`
 // rewrite all documents, and `accord doctor` checks that no document is missing.
 
-import { type Kysely, sql } from 'kysely'
+import { sql } from 'kysely'
 import { type Bound, cachedQuery } from '../cached-query.ts'
 import type { Dialect } from '../dialect.ts'
 import { searchIndexTable as table } from '../housekeeping-tables.ts'
 import { isIn } from '../long-lists.ts'
 import type { Db, RecordRef, Store } from '../store.ts'
 import type { SearchDocument, SearchDocumentSource } from './documents.ts'
-import { renewFullText, runInSteps } from './rebuild.ts'
+import { renewFullText, runInSteps, untyped } from './rebuild.ts'
 
 /** Stores, in the transaction of `db`, that the documents of these records must be updated. */
 export type Defer = (db: Db, records: readonly RecordRef[]) => Promise<void>
@@ -315,5 +315,3 @@ async function findProblem(db: Db, dialect: Dialect, sources: readonly SearchDoc
 
 const batches = (ids: readonly number[]): number[][] =>
   Array.from({ length: Math.ceil(ids.length / batch) }, (_, index) => ids.slice(index * batch, (index + 1) * batch))
-
-const untyped = (db: Db): Kysely<unknown> => db as unknown as Kysely<unknown>

@@ -6,8 +6,7 @@ import { pipeline } from 'node:stream/promises'
 import type { Config } from '../config/config.ts'
 import { assertCanCall } from '../kernel/context.ts'
 import type { ExportQuery } from '../kernel/resource/export.ts'
-import { actor } from './actor.ts'
-import { asSystem } from './context.ts'
+import { actor, asSystem } from './context.ts'
 
 interface Options {
   format: NonNullable<ExportQuery['format']>

@@ -1,7 +1,6 @@
 // The command lines of `accord import` and `accord export`.
 import { Argument, type Command, Option } from 'commander'
-import { jsonOption, withExamples } from './command-help.ts'
-import { readEnvironment } from './environment.ts'
+import { jsonOption, readEnvironment, withExamples } from './command-parts.ts'
 
 /** Adds `accord import` and `accord export`. */
 export function addImportCommand(program: Command): void {

@@ -3,7 +3,7 @@
 import { once } from 'node:events'
 import { createInterface } from 'node:readline/promises'
 import type { Schema } from '../contract/types.ts'
-import { type Mapping, mappedFields } from '../resources/data-transfer/columns.ts'
+import { type Mapping, mappedFields } from '../resources/data-transfer/settings.ts'
 import { CommandError } from './command-error.ts'
 
 type Analysis = Schema<'ImportAnalysis'>

@@ -1,7 +1,7 @@
 // `accord migrate`: applies the pending migrations.
+import type { MigrationTools } from '../../db/migrate.ts'
 import type { Config } from '../config/config.ts'
 import { migrateData, openData } from '../installation/data-folder.ts'
-import { rebuildSearch } from './rebuild-search.ts'
 import { type ReportOptions, report } from './report.ts'
 
 export async function migrateCommand(config: Config, options: ReportOptions = {}): Promise<void> {
@@ -13,4 +13,13 @@ export async function migrateCommand(config: Config, options: ReportOptions = {}
   } finally {
     await store.close()
   }
+}
+
+/**
+ * Rebuilds the search index after migrations. The module with all resources is imported only when
+ * needed, because most commands apply no migration.
+ */
+export const rebuildSearch: NonNullable<MigrationTools['rebuildSearch']> = async (db, dialect) => {
+  const { searchIndex } = await import('../operations.ts')
+  return searchIndex.rebuild(db, dialect)
 }

@@ -5,8 +5,7 @@ import { Command, Option } from 'commander'
 import { settingsHelp } from '../config/settings-text.ts'
 import { abilityAreas } from '../contract/operations.gen.ts'
 import { version } from '../installation/package-info.ts'
-import { jsonOption, withExamples } from './command-help.ts'
-import { readEnvironment } from './environment.ts'
+import { jsonOption, readEnvironment, withExamples } from './command-parts.ts'
 import { addImportCommand } from './import-command.ts'
 
 const exitCodes = `
@@ -204,7 +203,7 @@ function addMailCommands(program: Command): void {
       .addOption(jsonOption()),
     'accord campaign:process',
     'accord campaign:process --date 2026-03-01',
-  ).action(async (options) => (await import('./campaign.ts')).processCampaignsCommand(readEnvironment(), options))
+  ).action(async (options) => (await import('./mail.ts')).processCampaignsCommand(readEnvironment(), options))
 
   withExamples(
     program
@@ -212,7 +211,7 @@ function addMailCommands(program: Command): void {
       .description('fetch e-mails from the mailbox now (MAIL_RECEIVER_DRIVER=webklex-imap)')
       .addOption(jsonOption()),
     'accord inbound-emails:process',
-  ).action(async (options) => (await import('./inbound.ts')).processInboundCommand(readEnvironment(), options))
+  ).action(async (options) => (await import('./mail.ts')).processInboundCommand(readEnvironment(), options))
 }
 
 function addMaintenanceCommands(program: Command): void {
@@ -224,7 +223,7 @@ function addMaintenanceCommands(program: Command): void {
       .description('rebuild the search index; servers may keep running')
       .addOption(jsonOption()),
     'accord search rebuild',
-  ).action(async (options) => (await import('./search.ts')).rebuildSearchCommand(readEnvironment(), options))
+  ).action(async (options) => (await import('./maintenance.ts')).rebuildSearchCommand(readEnvironment(), options))
 
   const jobs = program.command('jobs').description('background jobs')
   withExamples(
@@ -239,7 +238,7 @@ function addMaintenanceCommands(program: Command): void {
       .addOption(jsonOption()),
     'accord jobs list',
     'accord jobs list --state buried --json',
-  ).action(async (options) => (await import('./worker.ts')).listJobsCommand(readEnvironment(), options))
+  ).action(async (options) => (await import('./maintenance.ts')).listJobsCommand(readEnvironment(), options))
   withExamples(
     jobs
       .command('retry')
@@ -248,7 +247,7 @@ function addMaintenanceCommands(program: Command): void {
       .addOption(jsonOption()),
     'accord jobs retry',
     'accord jobs retry 17 18',
-  ).action(async (ids, options) => (await import('./worker.ts')).retryJobsCommand(readEnvironment(), ids, options))
+  ).action(async (ids, options) => (await import('./maintenance.ts')).retryJobsCommand(readEnvironment(), ids, options))
 
   withExamples(
     program
@@ -263,7 +262,7 @@ function addMaintenanceCommands(program: Command): void {
     'accord files clean',
   )
     .addHelpText('after', '\nThe trash is files/trash in the data folder; contents are deleted there after seven days.')
-    .action(async (options) => (await import('./files.ts')).cleanFilesCommand(readEnvironment(), options))
+    .action(async (options) => (await import('./maintenance.ts')).cleanFilesCommand(readEnvironment(), options))
 }
 
 function addUserCommands(user: Command): void {

@@ -1,10 +1,11 @@
 // Converts the path, the query and the body of a request to the form that their schemas describe.
 // openapi-backend validates the result.
-import type { Call, Exchange } from './backend.ts'
+import type { Call } from './call.ts'
 import { bodyFindings, type ParsedBody, readBody } from './input/body.ts'
 import { filesAsText } from './input/form.ts'
 import { intakeOf, type NamedReference, normalizeBody } from './input/normalize.ts'
 import { readQuery } from './input/query.ts'
+import type { Exchange } from './pipeline.ts'
 
 /**
  * Parses the request and stores the values in `exchange.request`. Throws a `Problem` for an

@@ -1,11 +1,11 @@
 // Refuses an invalid request with a reply that lists all errors.
 import type { ErrorObject } from 'ajv'
 import type { OpenAPIBackend } from 'openapi-backend'
-import type { Exchange } from './backend.ts'
 import { isMissingField } from './input/body-reader.ts'
 import { pruned } from './input/prune.ts'
 import { fieldErrors } from './input/validation-errors.ts'
 import { type FieldErrors, Problem } from './output/problems.ts'
+import type { Exchange } from './pipeline.ts'
 
 const headerNames = ['If-Match', 'If-None-Match', 'Idempotency-Key', 'Accord-Dry-Run']
 

@@ -3,9 +3,10 @@
 import type { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { type RouteFacts, routeFactsOf, routeOf, shadowedMethods } from './allowed-methods.ts'
-import type { Backend, Call } from './backend.ts'
+import type { Call } from './call.ts'
 import { type AnyOperationId, type OperationFact, operations } from './operations.gen.ts'
 import { Problem } from './output/problems.ts'
+import type { Backend } from './pipeline.ts'
 
 /** The HTTP response to a call. */
 export interface Answered {

@@ -14,7 +14,7 @@ import Fastify, {
 } from 'fastify'
 import type { Config } from '../config/config.ts'
 import { routeOf } from '../contract/allowed-methods.ts'
-import type { LoggedCaller } from '../contract/backend.ts'
+import type { LoggedCaller } from '../contract/call.ts'
 import { type OperationFact, operations } from '../contract/operations.gen.ts'
 import type { Metrics } from '../kernel/runtime/metrics.ts'
 import { errorOf, redactLine } from './log-redaction.ts'

@@ -1,6 +1,6 @@
 // Creates the context of a call (kernel/context.ts), which gives its handler all facts about the
 // caller and the request.
-import type { Call } from '../contract/backend.ts'
+import type { Call } from '../contract/call.ts'
 import type { OperationId } from '../contract/types.ts'
 import type { Context, Services } from '../kernel/context.ts'
 import { header } from './response.ts'

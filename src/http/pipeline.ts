@@ -1,12 +1,13 @@
-// Implements the `Pipeline` of contract/backend.ts: the steps that identify the caller, check
+// Implements the `Pipeline` of contract/pipeline.ts: the steps that identify the caller, check
 // permissions, check the record in the path, and convert the result of a handler to a reply.
 import type { Readable } from 'node:stream'
-import type { Call, Input, Pipeline, Refused } from '../contract/backend.ts'
+import type { Call, Input, Refused } from '../contract/call.ts'
 import type { ParsedBody } from '../contract/input/body.ts'
 import type { NamedReference, Shape } from '../contract/input/normalize.ts'
 import type { Finding } from '../contract/input/validation-errors.ts'
 import { statusOfReply } from '../contract/output/deferred.ts'
 import type { FieldErrors } from '../contract/output/problems.ts'
+import type { Pipeline } from '../contract/pipeline.ts'
 import type { Answered } from '../contract/routes.ts'
 import type { OperationFact, OperationId } from '../contract/types.ts'
 import { covers } from '../kernel/auth/abilities.ts'
@@ -18,10 +19,11 @@ import { cleanUpUploads, prepareUploads, receive } from '../kernel/files/multipa
 import type { Handlers, PublicGuards } from '../kernel/handler.ts'
 import type { Examine } from '../kernel/resource/definition.ts'
 import { findNamed, type NamedFinders } from '../kernel/resource/named-references.ts'
+import { matches } from '../kernel/write/etag.ts'
 import { hasStoredReply, isInSteps, once } from '../kernel/write/idempotency.ts'
 import { callContext, createContext, requestOriginOf } from './call-context.ts'
 import { checkDownload, checkReply, type ReplyCheck } from './reply-sampling.ts'
-import { header, jsonType, notModifiedOr, type Rendered, renderJson, withVary } from './response.ts'
+import { header, jsonType, type Rendered, renderJson } from './response.ts'
 
 /**
  * Functions by path that throw 404 or 412 for the record in the path. `id` and `below` are the ids
@@ -175,19 +177,35 @@ async function examine(parts: Parts, call: Call, input: Input, { fields, isCompl
 const isTried = ({ dryRun, public: isPublic, permission, method, path }: OperationFact): boolean =>
   dryRun && !isPublic && (permission !== null || method === 'put') && !path.includes('/mass-')
 
+/** Carries out the call. The handler's reply goes down this function until it is a response. */
 async function handle(parts: Parts, call: Call, input: Input): Promise<Answered> {
+  const isRead = call.fact.method === 'get'
   // With If-Match, the version of the body adds nothing.
   const { bodyVersion } = header(call, 'if-match') === undefined ? call : {}
   const ctx: Context = { ...callContext(call), ...(bodyVersion !== undefined && { bodyVersion }) }
   const handler = handlerOf(parts, call)
-  const answer = async (ctx: Context): Promise<Rendered> => render(parts, ctx, call, input, await handler(ctx, input))
-  if (call.fact.method === 'get') return withSessionHeaders(ctx, notModifiedOr(call, await answer(ctx)))
-  await prepareUploads(ctx)
+  if (!isRead) await prepareUploads(ctx)
   const key = header(call, 'idempotency-key')
   // A dry run must not use up the key. A public call has no key, because a key belongs to a token
   // or session.
-  if (key === undefined || ctx.user === null || call.fact.method !== 'post' || ctx.dryRun)
-    return withSessionHeaders(ctx, await answer(ctx))
+  const isKeyed = key !== undefined && ctx.user !== null && call.fact.method === 'post' && !ctx.dryRun
+  let answer: Rendered = isKeyed
+    ? await answerOnce(parts, ctx, call, input, key)
+    : render(parts, ctx, call, input, await handler(ctx, input))
+  const known = isRead && answer.isComparable ? header(call, 'if-none-match') : undefined
+  const { etag, vary } = answer.headers
+  if (known !== undefined && etag !== undefined && matches(known, etag))
+    answer = { ...answer, status: 304, headers: { etag, ...(vary !== undefined && { vary }) }, body: undefined }
+  // The next session in the same browser could get a cached response of this session.
+  if (ctx.session !== null || ctx.cookies.length > 0)
+    answer = { ...answer, headers: { 'cache-control': 'no-store', ...answer.headers } }
+  // Cookies are not stored with a reply, because they belong to this response alone.
+  return ctx.cookies.length > 0 ? { ...answer, cookies: ctx.cookies } : answer
+}
+
+/** Runs the handler and stores its response under the key, or returns the stored response. */
+async function answerOnce(parts: Parts, ctx: Context, call: Call, input: Input, key: string): Promise<Rendered> {
+  const handler = handlerOf(parts, call)
   const request = call.namingBody === undefined ? input : sentRequest(call)
   const { replayed, ...stored } = await once(ctx, key, request, {
     isInSteps: isInSteps(handler),
@@ -199,31 +217,22 @@ async function handle(parts: Parts, call: Call, input: Input): Promise<Answered>
     },
   })
   const headers = replayed ? { ...stored.headers, 'idempotency-replayed': 'true' } : stored.headers
-  // Cookies are not stored with the reply, because they belong to this response alone.
-  return withSessionHeaders(ctx, { ...stored, mediaType: jsonType, headers })
+  return { ...stored, mediaType: jsonType, headers }
 }
 
+/** Checks the reply of a handler against the contract and turns it into a response. */
 function render({ check }: Parts, ctx: Context, call: Call, input: Input, reply: unknown): Rendered {
   const { fact } = call
+  let answer: Rendered
   if (reply instanceof Download) {
-    const answer = answerDownload(ctx, fact, call.method, reply)
+    answer = answerDownload(ctx, fact, call.method, reply)
     checkDownload(check, call, answer)
-    return withVary(call, answer)
+  } else {
+    const status = statusOfReply(reply, { dryRun: ctx.dryRun, usual: fact.status })
+    if (reply !== undefined || fact.produces.length > 0) checkReply(check, call, status, reply)
+    answer = renderJson(ctx, call, input, reply, { status, checker: check.checker })
   }
-  if (reply !== undefined || fact.produces.length > 0)
-    checkReply(check, call, statusOfReply(reply, { dryRun: ctx.dryRun, usual: fact.status }), reply)
-  return withVary(call, renderJson(ctx, call, input, reply, check.checker))
-}
-
-/**
- * Adds the cookies. Forbids caching for a session, because the next session in the same browser
- * could get a cached response of this session.
- */
-function withSessionHeaders({ session, cookies }: Context, answer: Answered): Answered {
-  if (session === null && cookies.length === 0) return answer
-  return {
-    ...answer,
-    headers: { 'cache-control': 'no-store', ...answer.headers },
-    ...(cookies.length > 0 && { cookies }),
-  }
+  // Caches must distinguish the media types of an operation.
+  if (fact.produces.length > 1) answer.headers.vary = 'Accept'
+  return answer
 }

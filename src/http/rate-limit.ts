@@ -2,7 +2,7 @@
 // process has its own buckets. attempt-limits.ts has the limits that all processes share.
 import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
-import type { RateCounter } from '../contract/backend.ts'
+import type { RateCounter } from '../contract/call.ts'
 import { clientNetwork } from '../kernel/auth/ip-ranges.ts'
 import { Problem } from '../kernel/errors.ts'
 

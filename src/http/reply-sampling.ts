@@ -1,6 +1,6 @@
 // Checks replies against the contract before they are sent: every reply in development, and a
 // sample in production.
-import type { Call } from '../contract/backend.ts'
+import type { Call } from '../contract/call.ts'
 import type { ReplyChecker } from '../contract/output/reply-check.ts'
 import type { Answered } from '../contract/routes.ts'
 import { jsonType } from './response.ts'

@@ -1,13 +1,11 @@
-// Renders the reply of a handler as JSON with ETag and Link headers, or as 304 if the caller has
-// the same version.
-import type { Call, Input } from '../contract/backend.ts'
-import { statusOfReply } from '../contract/output/deferred.ts'
+// Renders the reply of a handler as JSON, with its headers.
+import type { Call, Input } from '../contract/call.ts'
 import type { ReplyChecker } from '../contract/output/reply-check.ts'
 import type { Answered } from '../contract/routes.ts'
 import type { Context } from '../kernel/context.ts'
 import { withParameters } from '../kernel/query/query-string.ts'
 import { selectFields } from '../kernel/resource/references.ts'
-import { etagOf, matches, speaksForAll } from '../kernel/write/etag.ts'
+import { etagOf, speaksForAll } from '../kernel/write/etag.ts'
 
 export const jsonType = 'application/json'
 
@@ -16,27 +14,18 @@ export function header(call: Call, name: string): string | undefined {
   return Array.isArray(value) ? value.join(', ') : value
 }
 
-/**
- * Adds `Vary: Accept` if the operation has several media types, so that caches distinguish them.
- */
-export function withVary({ fact }: Call, answer: Rendered): Rendered {
-  if (fact.produces.length > 1) answer.headers.vary = 'Accept'
-  return answer
-}
-
 export interface Rendered extends Answered {
   /** Whether the ETag covers the whole reply, which a 304 requires. */
   isComparable?: boolean
 }
 
-export function notModifiedOr(call: Call, answer: Rendered): Answered {
-  const known = header(call, 'if-none-match')
-  const { etag, vary } = answer.headers
-  if (known === undefined || etag === undefined || !answer.isComparable || !matches(known, etag)) return answer
-  return { ...answer, status: 304, headers: { etag, ...(vary !== undefined && { vary }) }, body: undefined }
-}
-
-export function renderJson(ctx: Context, call: Call, input: Input, reply: unknown, checker: ReplyChecker): Rendered {
+export function renderJson(
+  ctx: Context,
+  call: Call,
+  input: Input,
+  reply: unknown,
+  { status, checker }: { status: number; checker: ReplyChecker },
+): Rendered {
   const { fact } = call
   const names = input.query.fields as string[] | undefined
   const shown = names ? selectFields(reply, names, checker.keys(fact)) : reply
@@ -51,7 +40,6 @@ export function renderJson(ctx: Context, call: Call, input: Input, reply: unknow
   if (link) headers.link = link
   if (fact.location && !ctx.dryRun)
     headers.location = `${ctx.baseUrl}${call.path}/${(reply as { data: { id: number } }).data.id}`
-  const status = statusOfReply(reply, { dryRun: ctx.dryRun, usual: fact.status })
   return { status, headers, body, mediaType: jsonType, isComparable }
 }
 

@@ -1,12 +1,18 @@
 // Checks every second, in servers and workers, whether the data folder or the database was removed
 // or replaced, and whether storage faults began or ended. Logs a line for each change.
 import type { FaultKind, RecordedFault } from '../../db/store.ts'
-import type { App } from '../app.ts'
+import type { Log, Services } from '../kernel/context.ts'
 import { restoreAdvice } from './installation.ts'
 
 const intervalMs = 1_000
 
-export function watchStorage(app: App): NodeJS.Timeout {
+/** The parts of a server or worker that a watch needs. */
+interface Watched {
+  http: { log: Log }
+  services: Pick<Services, 'config' | 'store'>
+}
+
+export function watchStorage(app: Watched): NodeJS.Timeout {
   const { store } = app.services
   const tellPlace = placeTeller(app)
   const tellFaults = faultTeller(app)
@@ -22,7 +28,7 @@ export function watchStorage(app: App): NodeJS.Timeout {
   return setInterval(() => void look(), intervalMs).unref()
 }
 
-function placeTeller({ http: { log } }: App): (now: string | null) => void {
+function placeTeller({ http: { log } }: Watched): (now: string | null) => void {
   let known: string | null = null
   return (now) => {
     if (now === known) return
@@ -36,7 +42,7 @@ function placeTeller({ http: { log } }: App): (now: string | null) => void {
   }
 }
 
-function faultTeller({ http: { log }, services: { config } }: App): (faults: readonly RecordedFault[]) => void {
+function faultTeller({ http: { log }, services: { config } }: Watched): (faults: readonly RecordedFault[]) => void {
   const known = new Set<FaultKind>()
   return (faults) => {
     for (const { kind, count, present } of faults) {

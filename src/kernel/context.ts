@@ -3,27 +3,11 @@
 // whose `db` is that transaction.
 
 import { randomUUID } from 'node:crypto'
-import type { SearchIndex } from '../../db/search/search-index.ts'
-import type { Db, Store } from '../../db/store.ts'
-import type { Config } from '../config/config.ts'
+import type { Db } from '../../db/store.ts'
 import { operations } from '../contract/operations.gen.ts'
 import type { OperationFact, OperationId } from '../contract/types.ts'
-import type { Mailer } from '../mail/outbound.ts'
 import { covers } from './auth/abilities.ts'
-import type { Encryption } from './auth/encryption.ts'
 import { forbidden, Problem } from './errors.ts'
-import type { FileStore } from './files/file-store.ts'
-import type { Uploads } from './files/multipart.ts'
-import type { DeleteHooks } from './history/delete-hooks.ts'
-import type { Outbound } from './outbound/client.ts'
-import type { Sight } from './query/event-visibility.ts'
-import type { Resource } from './resource/definition.ts'
-import type { Disk } from './runtime/disk-space.ts'
-import type { Metrics } from './runtime/metrics.ts'
-import type { Offload } from './runtime/offload.ts'
-import type { Emitter } from './write/events.ts'
-import type { KeyedRequest } from './write/idempotency.ts'
-import type { UnitOfWork } from './write/write.ts'
 
 export type Origin = 'api' | 'session' | 'import' | 'web_form' | 'inbound_mail' | 'workflow' | 'campaign' | 'cli'
 
@@ -74,50 +58,9 @@ export interface JobHooks {
 // biome-ignore lint/suspicious/noEmptyInterface: the slices declare its members
 export interface SliceFunctions {}
 
-/** The services of a server, shared by all its requests. */
-export interface Services {
-  config: Config
-  store: Store
-  searchIndex: SearchIndex
-  events: Emitter
-  /** The functions that run before a record of an entity is deleted. */
-  deleteHooks: DeleteHooks
-  /** All resources by entity (`leads`, `persons` …). */
-  resources: ReadonlyMap<string, Resource<unknown, never>>
-  /** The visibility rule for the events of each entity. */
-  sights: ReadonlyMap<string, Sight>
-  /** Stores the bytes of uploaded files. */
-  files: FileStore
-  /** Removes the stored bytes with these hashes unless a file row refers to them. */
-  sweepFiles: (ctx: Context, sha256s: readonly string[]) => Promise<void>
-  /** The OpenAPI document of this program version. */
-  contract: object
-  clock: { now(): Date }
-  log: Log
-  encryption: Encryption
-  statefulDomains: () => readonly string[]
-  /** The counters of `/metrics`. */
-  metrics: Metrics
-  /** Reports whether the disks have free space. */
-  disk: Disk
-  slices: SliceFunctions
-  /** Returns the display names of an entity's fields, by attribute code. */
-  fieldLabels: (ctx: Context, entity: string) => Promise<ReadonlyMap<string, string>>
-  mailer: Mailer
-  /** Runs CPU-bound work in subprocesses, so that it does not block the event loop. */
-  offload: Offload
-  /** Sends requests to URLs that users entered. */
-  outbound: Outbound
-  /**
-   * The `JobHooks` by kind of job. app.ts supplies them, because the slice that retries jobs may
-   * not import the slices that define jobs.
-   */
-  jobs: ReadonlyMap<string, JobHooks>
-  /** Notifies the worker of this process that a job may be due. */
-  wake: () => void
-  /** Returns whether the published contract file exists and matches this program version. */
-  readiness: () => 'ok' | 'missing' | 'outdated'
-}
+/** The services of a server, shared by all its requests. services.ts lists them. */
+// biome-ignore lint/suspicious/noEmptyInterface: services.ts declares its members
+export interface Services {}
 
 export interface Log {
   error(about: object, message: string): void
@@ -160,7 +103,6 @@ export interface Context {
   readonly path: string
   readonly query: string
   readonly time: Date
-  readonly unit: UnitOfWork | null
   /** The ids of required attributes that a record may omit in this call. */
   readonly excused?: ReadonlySet<number>
   /**
@@ -176,17 +118,11 @@ export interface Context {
   readonly warnings: Warning[]
   /** The version that the body of a PUT without If-Match repeats from a reply. */
   readonly bodyVersion?: number
-  readonly uploads?: Uploads
   /**
    * The record that was just written. The caller may see this record even if the record's owner is
    * not visible to the caller.
    */
   readonly visibleRecord?: { table: string; id: number }
-  /**
-   * The stored progress of a request with an Idempotency-Key. Set only for handlers that open their
-   * own transactions (write/idempotency.ts).
-   */
-  readonly keyed: KeyedRequest | null
   /**
    * The ids of records that this transaction already found visible, by entity. References to these
    * records are not checked again.

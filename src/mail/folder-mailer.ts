@@ -5,8 +5,8 @@ import { access, constants, mkdir, rename, rm, writeFile } from 'node:fs/promise
 import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { MailDeferred } from './failures.ts'
+import type { Mailer } from './mailer.ts'
 import { compose } from './message.ts'
-import type { Mailer } from './outbound.ts'
 
 /**
  * Returns the mailer for a folder. The URL is `file:mails`, `file:/var/mails` or

@@ -4,8 +4,8 @@ import { Readable } from 'node:stream'
 import nodemailer from 'nodemailer'
 import { parseConnectionUrl } from 'nodemailer/lib/shared'
 import { MailDeferred, MailRefused, redactedLine } from './failures.ts'
+import type { Mailer, MailTimeouts, SentMail } from './mailer.ts'
 import { type Composed, compose } from './message.ts'
-import type { Mailer, MailTimeouts, SentMail } from './outbound.ts'
 
 /**
  * Yields the message in chunks of 64 KiB. With small chunks, the stream ends only when the server

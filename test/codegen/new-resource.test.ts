@@ -137,6 +137,7 @@ describe('npm run new-resource, and a field by the steps of CONTRIBUTING', () =>
         'test/resources/delivery-notes.test.ts',
         'test/resources/locations.shelf.test.ts',
         'test/contract/house.test.ts',
+        'test/contract/imports.test.ts',
       ),
     ])
     const files = ['src/resources/delivery-notes', 'test/resources', 'test/contract', 'db/migrations']

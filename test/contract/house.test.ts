@@ -1,34 +1,11 @@
-// The house rules, checked by text search: each concern is in one place, imports follow
-// one order, and a tag, its folder and its test have the same name.
+// The house rules, checked by text search: each concern is in one place, and a tag, its folder and
+// its test have the same name. imports.test.ts has the rules about imports.
 import { readdirSync, readFileSync } from 'node:fs'
-import { dirname, join, relative, resolve } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { extensionKeys } from '../../codegen/grammar.ts'
-import { type OperationFact, operations, tags } from '../../src/contract/operations.gen.ts'
-
-const root = fileURLToPath(new URL('../..', import.meta.url))
-
-interface Source {
-  path: string
-  text: string
-  lines: number
-}
-
-const sources: Source[] = ['src', 'db', 'codegen', 'test'].flatMap((folder) =>
-  readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
-    .map((name) => join(folder, name))
-    .filter((path) => /\.(ts|mjs)$/.test(path) && !/\.gen\.ts$/.test(path))
-    .map((path) => {
-      const text = readFileSync(join(root, path), 'utf8')
-      return { path, text, lines: text.trimEnd().split('\n').length }
-    }),
-)
-const source = sources.filter(({ path }) => path.startsWith('src/'))
-
-/** Returns the code without its comments, because comments may mention forbidden names. */
-const code = (text: string): string =>
-  text.replaceAll(/\/\*[\s\S]*?\*\//g, (each) => each.replaceAll(/[^\n]/g, '')).replaceAll(/(^|\s)\/\/.*$/gm, '$1')
+import { tags } from '../../src/contract/operations.gen.ts'
+import { code, root, source, sources } from './sources.ts'
 
 interface Rule {
   name: string
@@ -135,126 +112,6 @@ describe('each concern has one home', () => {
       ({ path, text }) => path.startsWith('src/resources/') && /parseFloat\(|\.toFixed\(/.test(code(text)),
     )
     expect(floats.map(({ path }) => `${path}: amounts go through kernel/money.ts.`)).toEqual([])
-  })
-})
-
-/**
- * The groups of slices. A slice may import from its own group and from earlier groups.
- */
-const groups = [
-  ['roles', 'users', 'groups', 'authentication', 'tokens', 'account', 'system', 'files'],
-  ['attributes', 'tags', 'sources', 'types', 'pipelines', 'configuration'],
-  ['organizations', 'persons'],
-  ['warehouses', 'locations', 'products'],
-  ['leads', 'quotes'],
-  ['activities', 'email-templates', 'emails'],
-  ['events', 'webhooks', 'workflows', 'web-forms', 'marketing', 'data-transfer', 'search', 'reports'],
-]
-const groupOf = (path: string): number => groups.findIndex((names) => names.includes(path.split('/')[2] ?? ''))
-
-/** The folders of the kernel. A folder may import values from itself and from earlier folders. */
-const rooms = [['runtime', 'values', 'outbound'], ['query'], ['auth', 'write'], ['history', 'files'], ['resource']]
-
-/** The folders that a folder of src may import from. The first matching pattern applies. */
-const reach: [folder: RegExp, targets: RegExp][] = [
-  [/^src\/contract\//, /^src\/contract\//],
-  [
-    /^src\/kernel\//,
-    /^src\/(kernel|contract)\/|^src\/(config\/config|installation\/package-info|mail\/outbound)\.ts$|^db\//,
-  ],
-  // The mail parser runs in a process, which db/entry-file.ts starts.
-  [/^src\/mail\//, /^src\/mail\/|^src\/config\/config\.ts$|^db\/entry-file\.ts$/],
-  [/^src\/jobs\//, /^src\/(jobs|kernel)\/|^db\//],
-  [
-    /^src\/resources\//,
-    /^src\/(resources|kernel|contract|mail|jobs)\/|^src\/(config\/config|installation\/package-info)\.ts$|^db\//,
-  ],
-  [/^db\//, /^db\//],
-  [/^src\//, /^(src|db)\/|^codegen\//],
-  [/^codegen\/client\/pack\.mjs$/, /^codegen\/(schema|read)\.ts$/],
-  // The client package uses only the generated types of the server.
-  [/^codegen\/client\//, /^codegen\/client\/|^src\/contract\/schema\.gen\.ts$/],
-  [/^codegen\//, /^(codegen|db)\/|^src\/(contract\/input\/did-you-mean\.ts|node-version\.mjs)$/],
-]
-
-describe('imports follow one order', () => {
-  const imports = sources
-    .filter(({ path }) => !path.startsWith('test/'))
-    .flatMap(({ path, text }) =>
-      [...code(text).matchAll(/(import type [^'()]*?)?(?:from|import) ?\(?'(\.[^']+)'/g)].map(
-        ([, type, target = '']) => ({
-          path,
-          isType: type !== undefined,
-          target: relative(root, resolve(root, dirname(path), target)),
-        }),
-      ),
-    )
-
-  it('a folder reaches only what it may', () => {
-    const strays = imports.filter(
-      ({ path, target }) => !(reach.find(([folder]) => folder.test(path))?.[1].test(target) ?? false),
-    )
-    expect(strays.map(({ path, target }) => `${path} imports ${target}`)).toEqual([])
-  })
-
-  it('a slice imports from its own group or from the left', () => {
-    const strays = imports.filter(
-      ({ path, target }) =>
-        [path, target].every((each) => each.startsWith('src/resources/')) && groupOf(target) > groupOf(path),
-    )
-    expect(
-      strays.map(({ path, target }) => `${path} imports ${target}: if the left must react to the right, it listens.`),
-    ).toEqual([])
-  })
-
-  it('a room of the kernel imports values from its own room or from an earlier one', () => {
-    const roomOf = (path: string): string => path.split('/')[2] ?? ''
-    const strays = imports.filter(
-      ({ path, target, isType }) =>
-        !isType &&
-        [path, target].every((each) => /^src\/kernel\/[^/]+\//.test(each)) &&
-        rooms.findIndex((names) => names.includes(roomOf(target))) >
-          rooms.findIndex((names) => names.includes(roomOf(path))),
-    )
-    expect(strays.map(({ path, target }) => `${path} imports ${target}`)).toEqual([])
-    const folders = readdirSync(join(root, 'src/kernel'), { withFileTypes: true }).filter((each) => each.isDirectory())
-    expect(folders.map(({ name }) => name).sort()).toEqual(rooms.flat().sort())
-  })
-
-  it('no file of the kernel names a resource, apart from those that decide who is calling', () => {
-    // Tables of the caller (auth/) and of the event log (write/, history/), which are concepts of
-    // the kernel.
-    const known = new Set(['users', 'roles', 'groups', 'tokens', 'sessions', 'events'])
-    const tables = source.flatMap(({ text }) =>
-      [...text.matchAll(/^\s+table: '(\w+)',$/gm)].map(([, name]) => name ?? ''),
-    )
-    const entities = Object.values<OperationFact>(operations)
-      .filter(({ path, method }) => method === 'post' && /^\/api\/admin\/(\w+\/)*[\w-]+$/.test(path))
-      .map(({ path }) => path.split('/').at(-1) ?? '')
-    const names = [...new Set([...tables, ...entities])].filter((name) => !known.has(name) && name.endsWith('s'))
-    expect(names).toContain('leads')
-    const named = new RegExp(`['"\`](${names.join('|')})[.'"\`]`)
-    const strays = source
-      .filter(({ path }) => path.startsWith('src/kernel/'))
-      .flatMap(({ path, text }) =>
-        [...code(text).matchAll(new RegExp(named, 'g'))].map(([found]) => `${path}: ${found}`),
-      )
-    // Many records have tags, and tag links have their own events.
-    expect(strays).toEqual(["src/kernel/write/event-log.ts: 'tags'"])
-  })
-
-  it('every slice stands in the order', () => {
-    expect(readdirSync(join(root, 'src/resources')).filter((slice) => groupOf(`src/resources/${slice}`) < 0)).toEqual(
-      [],
-    )
-  })
-
-  it('no code imports a test, and only the regenerate command reaches codegen', () => {
-    const strays = imports.filter(
-      ({ path, target }) =>
-        target.startsWith('test/') || (target.startsWith('codegen/') && !/^codegen\/|^src\/commands\//.test(path)),
-    )
-    expect(strays).toEqual([])
   })
 })
 

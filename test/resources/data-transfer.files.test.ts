@@ -1,8 +1,8 @@
 // Files for imports: CSV files and workbooks, their headers, and the values of cells.
 import { Readable } from 'node:stream'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
-import { readRows } from '../../src/resources/data-transfer/read-rows.ts'
-import { UnreadableFile } from '../../src/resources/data-transfer/unreadable-file.ts'
+import { stops } from '../../src/resources/data-transfer/errors.ts'
+import { readRows } from '../../src/resources/data-transfer/read-file/read-rows.ts'
 import { startServer, type TestServer } from '../support/app.ts'
 import { file, form } from '../support/form.ts'
 import { csvOf, importing, path } from '../support/importing.ts'
@@ -155,7 +155,7 @@ describe('separated values', () => {
     const few = await read(`name,user_id\n${line.repeat(10_000)}a,b`)
     expect([few.thrown, few.rows.at(-1)]).toEqual([undefined, { row: 10_002, cells: ['a', 'b'] }])
     const { thrown } = await read(`name,user_id\n${line.repeat(200_000)}`)
-    expect(thrown).toBeInstanceOf(UnreadableFile)
+    expect(stops(thrown, 'file')).toBe(true)
     expect((thrown as Error).message).toBe('A file may have at most 200000 lines, empty ones included.')
   })
 
@@ -241,6 +241,30 @@ describe('workbooks', () => {
       expect(state).toBe('invalid')
       expect(errors[0].message).toMatch(/^The workbook would become too large/)
     }
+  })
+
+  it('are refused when a password protects them, or their directory hides a part', async () => {
+    const locked = zip({ 'xl/workbook.xml': '<workbook/>' })
+    locked.writeUInt16LE(1, 6)
+    // The library reads the other count of parts.
+    const hiding = zip({ 'xl/workbook.xml': '<workbook/>', 'xl/media/image1.xml': 'a'.repeat(20 * 1024 * 1024) })
+    hiding.writeUInt16LE(1, hiding.length - 12)
+    const messages = []
+    for (const book of [locked, hiding]) messages.push((await bombed(book)).errors[0].message)
+    expect(messages).toEqual([
+      'The workbook is protected by a password.',
+      'The workbook would become too large when it is unpacked.',
+    ])
+  })
+
+  it('are refused when they have thousands of parts, or are cut off', async () => {
+    const parts = Object.fromEntries(Array.from({ length: 3000 }, (_, index) => [`xl/${index}.xml`, '<a/>']))
+    const many = zip(parts)
+    const messages = []
+    for (const book of [many, many.subarray(0, -100), many.subarray(0, 10), Buffer.from('PK')])
+      messages.push((await bombed(book)).errors[0].message)
+    const unreadable = 'The file is not a workbook that can be read.'
+    expect(messages).toEqual(['The workbook consists of more than 1000 parts.', unreadable, unreadable, unreadable])
   })
 
   it('are refused when a cell stands where no sheet reaches, and the server goes on', async () => {

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vites
 import { maxCrashes } from '../../src/jobs/job-runner.ts'
 import { newOwnerId } from '../../src/kernel/runtime/process-identity.ts'
 import { type Emitter, Veto } from '../../src/kernel/write/events.ts'
-import { processRows } from '../../src/resources/data-transfer/process-rows.ts'
+import { processRows } from '../../src/resources/data-transfer/run/process-rows.ts'
 import { type Caller, startServer, type TestServer } from '../support/app.ts'
 import { isPostgres } from '../support/engine.ts'
 import { file, form } from '../support/form.ts'

@@ -16,7 +16,7 @@ import { createEncryption, inboundSecretOf } from '../../kernel/auth/encryption.
 import { hashPassword } from '../../kernel/auth/passwords.ts'
 import { weaknessOf } from '../../kernel/auth/weak-passwords.ts'
 import { stamp, systemClock } from '../../kernel/runtime/clock.ts'
-import { rebuildSearch } from '../rebuild-search.ts'
+import { rebuildSearch } from '../migrate.ts'
 import { counted, type ReportOptions, report } from '../report.ts'
 import { moveInstallationAside } from './new-installation.ts'
 

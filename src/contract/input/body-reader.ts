@@ -7,6 +7,7 @@ import { type OperationFact, operations } from '../operations.gen.ts'
 import type { FieldErrors } from '../output/problems.ts'
 import type { OperationId } from '../types.ts'
 import { bodyFindings } from './body.ts'
+import { idsOnly } from './ids-only.ts'
 import { intakeOf, normalizeBody, type Reading, type Shape } from './normalize.ts'
 import { componentOf, resolved } from './open-schema.ts'
 import { type Pruned, pruned } from './prune.ts'
@@ -43,16 +44,13 @@ export function bodyReader(document: object, operation: OperationId): BodyReader
   return reader
 }
 
-/** Returns the shape in which references are ids, because only requests find records by name. */
-const withIdsOnly = (shape: Shape): Shape =>
-  JSON.parse(JSON.stringify(shape, (_key, value) => (value?.['x-reference'] && value.oneOf ? value.oneOf[0] : value)))
-
 function readerOf(document: object, operation: OperationId): BodyReader {
   const fact: OperationFact = operations[operation]
   const { path, method } = fact
   const at = ['paths', path, method, 'requestBody', 'content', 'application/json', 'schema']
   const pointer = at.map((step) => step.replaceAll('~', '~0').replaceAll('/', '~1')).join('/')
-  const shape = withIdsOnly(resolved(document, componentOf(document, `#/${pointer}`)) as Shape)
+  const named = resolved(document, componentOf(document, `#/${pointer}`))
+  const shape = JSON.parse(JSON.stringify(named, idsOnly)) as Shape
   const validate = compileInput({ type: 'object', properties: { requestBody: shape } })
   return (value, reading) => {
     const found: Finding[] = []

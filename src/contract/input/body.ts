@@ -1,6 +1,6 @@
 // Parses the body of a request. Checks its media type, UTF-8 encoding, JSON or form
 // syntax, and depth. The validator checks the fields later.
-import type { Call } from '../backend.ts'
+import type { Call } from '../call.ts'
 import type { OperationFact } from '../operations.gen.ts'
 import { Problem } from '../output/problems.ts'
 import { readNested } from './form-fields.ts'

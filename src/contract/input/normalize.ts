@@ -58,9 +58,10 @@ export interface Reading {
 /** Returns the `x-value` of a schema, or else its `format`. */
 export const kindOf = (shape: Shape): string | undefined => shape['x-value'] ?? shape.format
 
-type Json = Record<string, unknown>
+export type Json = Record<string, unknown>
 
-const isObject = (value: unknown): value is Json => typeof value === 'object' && value !== null && !Array.isArray(value)
+export const isJsonObject = (value: unknown): value is Json =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
 export const typesOf = (shape: Shape): string[] => (shape.type === undefined ? [] : [shape.type].flat())
 export const booleans = new Map<unknown, boolean>([
   [0, false],
@@ -109,7 +110,7 @@ export function normalizeBody(
   found: Finding[] = [],
   named: NamedReference[] = [],
 ): unknown {
-  const keys = isObject(value) && reading.strict && !creates ? Object.keys(value) : []
+  const keys = isJsonObject(value) && reading.strict && !creates ? Object.keys(value) : []
   if (keys.length > 0 && ignorable && keys.every((key) => ignorable.keys.includes(key)))
     for (const key of keys) found.push([key, readOnly(ignorable, key)])
   return normalize(value, shape, { path: [], ignorable, isNew: creates, found, named }, reading)
@@ -124,9 +125,9 @@ function normalize(value: unknown, shape: Shape, place: Place, reading: Reading)
   if (branch !== shape) {
     const entity = shape['x-reference']
     // Without its unknown keys, `{ id, name }` could name another record than its id does.
-    const isNamed = entity !== undefined && isObject(value)
+    const isNamed = entity !== undefined && isJsonObject(value)
     const result = normalize(value, branch, place, isNamed ? { ...reading, strict: true } : reading)
-    if (entity !== undefined && isObject(result) && areValid(result, branch))
+    if (entity !== undefined && isJsonObject(result) && areValid(result, branch))
       place.named.push({ entity, path: place.path, value: result })
     return result
   }
@@ -138,7 +139,7 @@ function normalize(value: unknown, shape: Shape, place: Place, reading: Reading)
     if (!items) return entries
     return entries.map((each, index) => normalize(each, items, below(place, String(index), each), reading) ?? null)
   }
-  if (isObject(value)) return normalizeObject(value, shape, place, reading)
+  if (isJsonObject(value)) return normalizeObject(value, shape, place, reading)
   return normalizeScalar(value, shape, reading)
 }
 
@@ -160,7 +161,7 @@ const below = (place: Place, key: string, value: unknown): Place => ({
   isNew: place.isNew && !namesRecord(value),
 })
 
-const namesRecord = (value: unknown): boolean => isObject(value) && Object.hasOwn(value, 'id') && value.id !== null
+const namesRecord = (value: unknown): boolean => isJsonObject(value) && Object.hasOwn(value, 'id') && value.id !== null
 
 function normalizeObject(value: Json, shape: Shape, place: Place, reading: Reading): Json {
   const { properties } = shape
@@ -185,7 +186,7 @@ function normalizeObject(value: Json, shape: Shape, place: Place, reading: Readi
     }
     const inner = { ...below(place, key, each), ignorable: ignorable?.nested[key] ?? null }
     // A nested object without an id creates a record, even if the operation is an update.
-    if (isObject(each) && !namesRecord(each) && inner.ignorable) inner.isNew = true
+    if (isJsonObject(each) && !namesRecord(each) && inner.ignorable) inner.isNew = true
     const normalized = normalize(each, property, inner, reading)
     if (normalized !== undefined) result[key] = normalized
     else if (each !== undefined) found.push([inner.path.join('.'), 'The field is required.'])
@@ -200,7 +201,7 @@ function normalizeObject(value: Json, shape: Shape, place: Place, reading: Readi
 function openTexts(value: unknown): unknown {
   if (typeof value === 'string') return composed(withNewlines(value))
   if (Array.isArray(value)) return value.map(openTexts)
-  if (!isObject(value)) return value
+  if (!isJsonObject(value)) return value
   const result: Json = {}
   for (const [key, each] of Object.entries(value))
     Object.defineProperty(result, key, {
@@ -255,7 +256,7 @@ function choose(value: unknown, shape: Shape): Shape {
   if (!branches) return shape
   const kind = Array.isArray(value) ? 'array' : value === null ? 'null' : typeof value
   const fitting = branches.filter((each) => typesOf(each).includes(kind))
-  const sent = isObject(value) && fitting.length > 1 ? fitting.find((each) => hasRequired(value, each)) : undefined
+  const sent = isJsonObject(value) && fitting.length > 1 ? fitting.find((each) => hasRequired(value, each)) : undefined
   // An empty text stands for null where null is allowed, as with a type that includes null.
   const [text] = kind === 'string' && branches.some((each) => typesOf(each).includes('null')) ? fitting : []
   return text ? { ...text, type: [...typesOf(text), 'null'] } : (sent ?? fitting[0] ?? shape)

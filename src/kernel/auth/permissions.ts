@@ -1,6 +1,7 @@
 // The permission keys of roles: their ancestors and their tree. The contract
 // lists the keys (schema PermissionKey) and the key that each operation needs (x-permission).
 import { permissionKeys } from '../../contract/operations.gen.ts'
+import { capital } from '../values/format.ts'
 
 const known = new Set(permissionKeys)
 
@@ -28,10 +29,7 @@ export interface PermissionNode {
   children: PermissionNode[]
 }
 
-const inWords = (segment: string): string => {
-  const words = segment.replaceAll('_', ' ')
-  return words.charAt(0).toUpperCase() + words.slice(1)
-}
+const inWords = (segment: string): string => capital(segment.replaceAll('_', ' '))
 
 /** Returns all permission keys as a tree, for the operation `listPermissions`. */
 export function permissionTree(): PermissionNode[] {

@@ -1,5 +1,6 @@
 // Computes the changed fields of an event from its snapshots, for history and timelines. All
 // functions are pure. A reference appears once, reduced to the keys that every reader may see.
+import { capital } from '../values/format.ts'
 import type { Snapshot } from '../write/events.ts'
 
 export interface Change {
@@ -119,9 +120,4 @@ export function labelOf(key: string, labels: Labels): string {
   return labels.get(code) ?? inWords(code.replace(/_ids$/, 's').replace(/_id$/, ''))
 }
 
-const inWords = (key: string): string =>
-  key
-    .split('_')
-    .filter(Boolean)
-    .map((word) => word.charAt(0).toUpperCase() + word.slice(1))
-    .join(' ')
+const inWords = (key: string): string => key.split('_').filter(Boolean).map(capital).join(' ')

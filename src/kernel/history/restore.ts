@@ -8,7 +8,7 @@ import type { EventBase } from '../../contract/types.ts'
 import { type Context, now } from '../context.ts'
 import { Problem, ValidationErrors } from '../errors.ts'
 import { withoutVisibility } from '../query/visibility.ts'
-import type { Resource } from '../resource/definition.ts'
+import type { Dropped, OnRestore, Resource, Restored } from '../resource/definition.ts'
 import { yieldIfDue } from '../runtime/cooperative.ts'
 import { capital } from '../values/format.ts'
 import { checkIfMatch } from '../write/etag.ts'
@@ -28,34 +28,8 @@ import {
 import { bumpReferrers, relink } from './backreferences.ts'
 import { createOwedReferences, type OwedReferences } from './owed-references.ts'
 
-/**
- * A reference that was dropped because the record it refers to no longer exists. `entity_type` and
- * `id` name the missing record; `field` is the field that referred to it.
- */
-export interface Dropped {
-  entity_type: string
-  id: number
-  field: string
-}
-
 /** The maximum number of records that a restore brings back at once. A job restores more. */
 const maxAtOnce = 200
-
-export interface Restored<Reply> {
-  data: Reply
-  dropped: Dropped[]
-}
-
-/** The argument of a definition's `onRestore`. */
-export interface RestoredRow {
-  row: Readonly<Row>
-  /** The API representation of the record before the deletion. */
-  snapshot: Archived['snapshot']
-  /** The columns of `row` that refer to records that no longer exist. */
-  vanished: ReadonlySet<string>
-  /** Reports a dropped value that is not in a column of the row, such as a custom attribute. */
-  drop: (what: Dropped) => void
-}
 
 interface About<Reply> {
   resource: Omit<Resource<Reply, never>, 'restore'>
@@ -67,8 +41,6 @@ interface About<Reply> {
    */
   written: (ctx: Context) => Promise<Reply>
 }
-
-export type OnRestore = (ctx: Context, restored: RestoredRow) => Promise<Row>
 
 /**
  * Restores a record. Throws 404 when there is no archive that the caller may restore. Throws 409

@@ -2,7 +2,7 @@
 // from a query that returns rows, but not from an aggregate query.
 import type { JoinNode, KyselyPlugin, OperationNode, SelectQueryNode } from 'kysely'
 import type { Context } from '../context.ts'
-import type { Rows } from './page.ts'
+import type { Rows } from './sort-and-cursor.ts'
 
 /**
  * Removes the joins that the rest of the query does not use. Must be the last change of the query,

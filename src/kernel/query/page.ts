@@ -1,12 +1,12 @@
 // Returns the pages of a list in the reply format of lists. A page is selected by
 // number, with exact totals, or by cursor, which contains sort keys and id. sort-and-cursor.ts
 // determines the order.
-import { type SelectQueryBuilder, sql } from 'kysely'
+import { sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../context.ts'
 import { invalid } from '../errors.ts'
 import { queryAsCaller, untilNextCommitFor } from './caller-query.ts'
-import type { QueryValues } from './filter.ts'
+import { conditions, type Fields, type QueryValues, type SearchField } from './filter.ts'
 import { pruneJoins } from './join-pruning.ts'
 import { withParameters } from './query-string.ts'
 import {
@@ -16,6 +16,7 @@ import {
   type KeysetRange,
   ordered,
   orderText,
+  type Rows,
   rangesAfter,
   readCursor,
   type SortColumn,
@@ -23,10 +24,7 @@ import {
   writeCursor,
 } from './sort-and-cursor.ts'
 
-export type { SortColumn } from './sort-and-cursor.ts'
-
-// biome-ignore lint/suspicious/noExplicitAny: any query can be paged; Row is the type of its rows
-export type Rows<Row> = SelectQueryBuilder<any, any, Row>
+export type { Rows, SortColumn } from './sort-and-cursor.ts'
 
 export interface Paged<Row> {
   rows: Row[]
@@ -244,6 +242,37 @@ async function byCursor<Row extends object>(
       prev_cursor: prev,
     },
   }
+}
+
+interface Ledger<Row, Reply> {
+  fields: Fields
+  search?: readonly SearchField[]
+  sort: Record<string, SortColumn>
+  /**
+   * The id column, which orders rows with equal sort keys. By default the newest record comes
+   * first.
+   */
+  id: string
+  /**
+   * Converts the rows of a page to replies. Called once per page, so that each kind of reference
+   * needs only one query.
+   */
+  present: (rows: Row[]) => Reply[] | Promise<Reply[]>
+}
+
+/**
+ * Returns one page of records that have no resource: jobs, workflow runs, deliveries, mails of a
+ * campaign. They are filtered and sorted by the query parameters.
+ */
+export async function recordPage<Row extends object, Reply>(
+  ctx: Context,
+  rows: Rows<Row>,
+  query: QueryValues,
+  { fields, search = [], sort, id, present }: Ledger<Row, Reply>,
+): Promise<{ data: Reply[] } & Pick<Paged<Row>, 'links' | 'meta'>> {
+  const wanted = conditions(ctx, query, fields, search).reduce((some, condition) => some.where(condition), rows)
+  const { rows: shown, links, meta } = await page(ctx, wanted, query, sort, id)
+  return { data: await present(shown), links, meta }
 }
 
 /** Returns `rows` with the order that the query parameter `sort` requests. */

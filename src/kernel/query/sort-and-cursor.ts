@@ -2,12 +2,14 @@
 // finds these rows. Each statement reads one range of a database index; a single statement with
 // `or` could not use the index.
 import { createHash } from 'node:crypto'
-import { type Expression, type RawBuilder, type SqlBool, sql } from 'kysely'
+import { type Expression, type RawBuilder, type SelectQueryBuilder, type SqlBool, sql } from 'kysely'
 import { didYouMean } from '../../contract/input/validation-errors.ts'
 import type { Context } from '../context.ts'
 import { invalid } from '../errors.ts'
 import type { QueryValues } from './filter.ts'
-import type { Rows } from './page.ts'
+
+// biome-ignore lint/suspicious/noExplicitAny: any query can be paged; Row is the type of its rows
+export type Rows<Row> = SelectQueryBuilder<any, any, Row>
 
 /** A column by its name, or an expression with one value per row. */
 export type SortColumn = string | Expression<unknown>

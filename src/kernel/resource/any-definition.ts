@@ -3,9 +3,11 @@
 // reply.
 import type { DB as Tables } from '../../../db/tables.gen.ts'
 import type { OperationId } from '../../contract/types.ts'
+import type { Context } from '../context.ts'
+import type { QueryValues } from '../query/filter.ts'
+import type { Paged, Rows } from '../query/page.ts'
 import type { Snapshot } from '../write/events.ts'
 import type { RecordRules, Resource } from './definition.ts'
-import type { VisibleRows } from './rows.ts'
 import type { TableRows } from './table-rows.ts'
 
 /** A row of any table. `version` is optional because some tables have no such column. */
@@ -21,6 +23,17 @@ export type AnyResource = Resource<Snapshot, AnyBody>
 export interface AnyDefinition extends RecordRules<AnyRow, AnyBody, Snapshot, string, string> {
   table: keyof Tables
   operations: Record<'list' | 'get' | 'create' | 'update' | 'delete', OperationId>
+}
+
+export type Narrow = (rows: Rows<unknown>) => Rows<unknown>
+
+export interface VisibleRows {
+  /** Returns the visible rows with these ids, in no particular order. */
+  byIds(ctx: Context, ids: readonly number[]): Promise<AnyRow[]>
+  visibleIds(ctx: Context, ids: readonly number[]): Promise<Set<number>>
+  countBy: AnyResource['countBy']
+  page(ctx: Context, query: QueryValues, narrow?: Narrow): Promise<Paged<AnyRow>>
+  query(ctx: Context, query: QueryValues): Promise<Rows<object>>
 }
 
 /** The values that the functions of one resource share. */

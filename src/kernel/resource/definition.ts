@@ -8,14 +8,13 @@ import type { FieldErrors } from '../../contract/output/problems.ts'
 import type { Body, Data, EventBase, OperationFact, OperationId, Schema, SortName } from '../../contract/types.ts'
 import type { Context } from '../context.ts'
 import type { ValidationErrors } from '../errors.ts'
-import type { OnRestore, Restored } from '../history/restore.ts'
+import type { Archived, Row as ArchivedColumns } from '../history/archive.ts'
 import type { NamedRecord, StoredReference } from '../history/stored-references.ts'
 import type { SqlCaller } from '../query/caller-query.ts'
 import type { Records, Sight } from '../query/event-visibility.ts'
 import type { Fields, QueryValues, SearchField } from '../query/filter.ts'
 import type { Rows, SortColumn } from '../query/page.ts'
 import type { Snapshot } from '../write/events.ts'
-import type { NamedBy } from './named-references.ts'
 
 /**
  * The values that the rules of a write may use. `current` is the row before an update; null on
@@ -28,6 +27,25 @@ export interface Writing<Row> {
 }
 
 export type Sorts<Name extends string> = Record<Name, SortColumn>
+
+export type RecordKey = 'name' | 'email' | 'sku'
+
+/** A key column of the table, and the function that converts a sent text to its form. */
+export interface KeyColumn {
+  column: string
+  keyOf: (text: string) => string
+  /** Whether a name may differ in accents and blanks if no name differs in case only. */
+  isFolded?: true
+}
+
+/** Returns the ids of the records by the sent texts. Checks no visibility. */
+export type FindIds = (ctx: Context, texts: readonly string[]) => Promise<ReadonlyMap<string, readonly number[]>>
+
+export interface NamedBy {
+  keys: Partial<Record<RecordKey, KeyColumn | FindIds>>
+  /** Whether callers may name records that they may not list, as with ids. */
+  isShown?: true
+}
 
 /** The part of a definition that names neither the table nor the operations. */
 export interface RecordRules<Row, Write, Reply, SortKey extends string, WriteField> {
@@ -117,6 +135,34 @@ export interface RecordRules<Row, Write, Reply, SortKey extends string, WriteFie
    */
   maxLoggedTextLength?: number
 }
+
+/**
+ * A reference that was dropped because the record it refers to no longer exists. `entity_type` and
+ * `id` name the missing record; `field` is the field that referred to it.
+ */
+export interface Dropped {
+  entity_type: string
+  id: number
+  field: string
+}
+
+export interface Restored<Reply> {
+  data: Reply
+  dropped: Dropped[]
+}
+
+/** The argument of a definition's `onRestore`. */
+export interface RestoredRow {
+  row: Readonly<ArchivedColumns>
+  /** The API representation of the record before the deletion. */
+  snapshot: Archived['snapshot']
+  /** The columns of `row` that refer to records that no longer exist. */
+  vanished: ReadonlySet<string>
+  /** Reports a dropped value that is not in a column of the row, such as a custom attribute. */
+  drop: (what: Dropped) => void
+}
+
+export type OnRestore = (ctx: Context, restored: RestoredRow) => Promise<ArchivedColumns>
 
 export interface Definition<
   Table extends keyof Tables,

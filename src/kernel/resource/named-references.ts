@@ -9,26 +9,7 @@ import type { Finding } from '../../contract/input/validation-errors.ts'
 import { assertCanCall, type Context, canCall } from '../context.ts'
 import { yieldIfDue } from '../runtime/cooperative.ts'
 import { foldedPartOf, hasFoldedKey, textKey } from '../values/names.ts'
-import type { Resource } from './definition.ts'
-
-type Key = 'name' | 'email' | 'sku'
-
-/** A key column of the table, and the function that converts a sent text to its form. */
-interface KeyColumn {
-  column: string
-  keyOf: (text: string) => string
-  /** Whether a name may differ in accents and blanks if no name differs in case only. */
-  isFolded?: true
-}
-
-/** Returns the ids of the records by the sent texts. Checks no visibility. */
-type FindIds = (ctx: Context, texts: readonly string[]) => Promise<ReadonlyMap<string, readonly number[]>>
-
-export interface NamedBy {
-  keys: Partial<Record<Key, KeyColumn | FindIds>>
-  /** Whether callers may name records that they may not list, as with ids. */
-  isShown?: true
-}
+import type { FindIds, KeyColumn, NamedBy, RecordKey, Resource } from './definition.ts'
 
 export const nameKey: KeyColumn = { column: 'name_key', keyOf: textKey, isFolded: true }
 export const skuKey: KeyColumn = { column: 'sku_key', keyOf: textKey }
@@ -118,7 +99,7 @@ async function resultsOf(
 ): Promise<Map<NamedReference, number | string>> {
   if (!isShown) assertCanCall(ctx, resource.listOperation)
   const results = new Map<NamedReference, number | string>()
-  for (const [key, by] of Object.entries(keys) as [Key, KeyColumn | FindIds][]) {
+  for (const [key, by] of Object.entries(keys) as [RecordKey, KeyColumn | FindIds][]) {
     const sent = references.filter(({ value }) => typeof value[key] === 'string')
     const textOf = ({ value }: NamedReference): string => String(value[key])
     const found = await visibleByText(ctx, resource, by, new Set(sent.map(textOf)))
@@ -185,7 +166,13 @@ async function visibleByKey(
 const called = { name: 'name', email: 'e-mail address', sku: 'SKU' } as const
 
 /** Returns the error sentence for a name that no record has, or that several have. */
-export function notOne(noun: string, key: Key, text: string, ids: readonly number[], known: readonly string[]): string {
+export function notOne(
+  noun: string,
+  key: RecordKey,
+  text: string,
+  ids: readonly number[],
+  known: readonly string[],
+): string {
   if (ids.length > 0)
     return `Several records have the ${called[key]} ${text}. Send one of the ids ${ids.slice(0, maxListed).join(', ')}.`
   return `No ${noun} has the ${called[key]} ${text}.${nameHint(text, known)}`

@@ -5,24 +5,9 @@ import type { Context } from '../context.ts'
 import { queryByIds } from '../query/caller-query.ts'
 import { conditions, type Fields, type QueryValues, time, value } from '../query/filter.ts'
 import { pruneJoins } from '../query/join-pruning.ts'
-import { inOrder, type Paged, pageOf, type Rows } from '../query/page.ts'
-import type { AnyDefinition, AnyRow } from './any-definition.ts'
+import { inOrder, pageOf, type Rows } from '../query/page.ts'
+import type { AnyDefinition, AnyRow, VisibleRows } from './any-definition.ts'
 import type { Sorts } from './definition.ts'
-
-type Narrow = (rows: Rows<unknown>) => Rows<unknown>
-
-export interface VisibleRows {
-  /** Returns the visible rows with these ids, in no particular order. */
-  byIds(ctx: Context, ids: readonly number[]): Promise<AnyRow[]>
-  visibleIds(ctx: Context, ids: readonly number[]): Promise<Set<number>>
-  /**
-   * Returns the number of visible rows for each value of a reference column. The map lacks values
-   * without rows.
-   */
-  countBy(ctx: Context, column: string, ids: readonly number[]): Promise<Map<number, number>>
-  page(ctx: Context, query: QueryValues, narrow?: Narrow): Promise<Paged<AnyRow>>
-  query(ctx: Context, query: QueryValues): Promise<Rows<object>>
-}
 
 /** The filters that every list has. */
 const commonFields = (table: string): Fields => ({

@@ -2,7 +2,8 @@
 // apps in one process do not mix them. Metrics about rows and files are read from the database at
 // each scrape (resources/system/metrics.ts).
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
-import type { MailDeferred, Mailer, MailRefused } from '../../mail/outbound.ts'
+import type { MailDeferred, MailRefused } from '../../mail/failures.ts'
+import type { Mailer } from '../../mail/mailer.ts'
 
 export type DeliveryOutcome = 'succeeded' | 'failed' | 'given_up'
 

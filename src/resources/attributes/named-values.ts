@@ -1,5 +1,6 @@
 // Values of custom attributes by name: a body may contain an object that names an option, or a
 // record of a lookup. This module replaces the object by the id before the values are validated.
+import { isJsonObject, type Json } from '../../contract/input/normalize.ts'
 import type { OpenSchema } from '../../contract/input/open-schema.ts'
 import type { Context } from '../../kernel/context.ts'
 import { findOneNamed, maxHinted, maxHints, maxNamed, notOne } from '../../kernel/resource/named-references.ts'
@@ -7,10 +8,6 @@ import { namedLike } from '../../kernel/values/names.ts'
 import type { Attribute } from './attribute-set.ts'
 import { entityOfLookup, type LookupType } from './lookups.ts'
 import { valueTypeOf } from './types.ts'
-
-type Json = Record<string, unknown>
-
-const isObject = (value: unknown): value is Json => typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** The schemas of the objects that name a record, by lookup type. Other types have no names. */
 const schemasOf: Partial<Record<LookupType, readonly string[]>> = {
@@ -45,10 +42,10 @@ interface Named {
 /** Replaces the names in the custom attributes of a body by ids. */
 export async function idsOfNames(ctx: Context, attributes: readonly Attribute[], sent: unknown): Promise<Named> {
   const refused = new Map<string, string>()
-  if (!isObject(sent)) return { values: sent, refused }
+  if (!isJsonObject(sent)) return { values: sent, refused }
   let count = 0
   const idOf = async (attribute: Attribute, path: string, value: unknown): Promise<unknown> => {
-    if (!isObject(value)) return value
+    if (!isJsonObject(value)) return value
     const found =
       ++count > maxNamed ? `Only ${maxNamed} names are read; send an id.` : await find(ctx, attribute, value, count - 1)
     if (typeof found === 'string') refused.set(path, found)
@@ -61,7 +58,7 @@ export async function idsOfNames(ctx: Context, attributes: readonly Attribute[],
     const value = sent[code]
     const path = `custom_attributes.${code}`
     if (!Array.isArray(value)) values[code] = await idOf(attribute, path, value)
-    else if (value.some(isObject)) {
+    else if (value.some(isJsonObject)) {
       const ids: unknown[] = []
       for (const [index, each] of value.entries()) ids.push(await idOf(attribute, `${path}.${index}`, each))
       values[code] = ids

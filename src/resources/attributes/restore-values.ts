@@ -3,7 +3,7 @@
 // value that another record now has.
 import type { Context } from '../../kernel/context.ts'
 import { ValidationErrors } from '../../kernel/errors.ts'
-import type { OnRestore, RestoredRow } from '../../kernel/history/restore.ts'
+import type { OnRestore, RestoredRow } from '../../kernel/resource/definition.ts'
 import { fileRefs } from '../files/attach.ts'
 import { type Attribute, customAttributes, type EntityType } from './attribute-set.ts'
 import { entityOfLookup, findLabels } from './lookups.ts'

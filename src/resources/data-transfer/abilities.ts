@@ -3,10 +3,12 @@
 import { operations } from '../../contract/operations.gen.ts'
 import type { OperationId } from '../../contract/types.ts'
 import { assertCanCall, type Context, canCall, systemContext } from '../../kernel/context.ts'
-import { readHeader } from './columns.ts'
-import { operationOf } from './row-drafts.ts'
-import { findImport, type ImportRow, openTable, planOf } from './run.ts'
-import { UnreadableFile } from './unreadable-file.ts'
+import { operationOf } from './draft-rows/row-drafts.ts'
+import { stops } from './errors.ts'
+import { readHeader } from './map-columns/read-header.ts'
+import { openTable } from './read-file/open-file.ts'
+import { findImport } from './run/import-run.ts'
+import { type ImportRow, planOf } from './settings.ts'
 
 const abilityOf = (operation: OperationId) => ({ permission: null, ability: operations[operation].ability })
 
@@ -53,7 +55,7 @@ async function columnFieldsOf(ctx: Context, row: ImportRow): Promise<ReadonlySet
       return new Set(columns.map(({ name }) => name))
     }
   } catch (error) {
-    if (!(error instanceof UnreadableFile)) throw error
+    if (!stops(error, 'file')) throw error
   }
   return new Set()
 }

@@ -10,15 +10,17 @@ import { answering, inSteps } from '../../kernel/write/idempotency.ts'
 import { downloadBytes } from '../files/handlers.ts'
 import { fileRows } from '../files/rows.ts'
 import { requireCreations } from './abilities.ts'
-import { analyzeFile } from './analyze-file.ts'
+import { stops } from './errors.ts'
 import { canOpen } from './owner.ts'
+import { countRows } from './read-file/open-file.ts'
+import { createErrorReport } from './report/row-errors.ts'
 import { imports } from './resource.ts'
-import { createErrorReport } from './row-errors.ts'
-import { batchSize, countRows, findImport } from './run.ts'
+import { batchSize } from './run/batches.ts'
+import { findImport } from './run/import-run.ts'
+import { hasBegun, queueRun, type RunKind, runNow } from './run/start-run.ts'
+import { cancelRun } from './run/states.ts'
 import { sampleOf } from './samples.ts'
-import { hasBegun, queueRun, type RunKind, runNow } from './start-run.ts'
-import { cancelRun } from './states.ts'
-import { UnreadableFile } from './unreadable-file.ts'
+import { analyzeFile } from './suggest-settings/analyze-file.ts'
 
 const maxRowsInRequest = 1000
 /**
@@ -64,12 +66,12 @@ const downloadImportErrorReport: Handler<'downloadImportErrorReport'> = async (c
   })
 }
 
-/** Throws 404 instead of `UnreadableFile`, because the file of the import may have been deleted. */
+/** Throws 404 instead of `ImportStop`, because the file of the import may have been deleted. */
 async function orNotFound<T>(work: Promise<T>): Promise<T> {
   try {
     return await work
   } catch (cause) {
-    if (cause instanceof UnreadableFile) throw new Problem('not_found', cause.message, { cause })
+    if (stops(cause, 'file')) throw new Problem('not_found', cause.message, { cause })
     throw cause
   }
 }
@@ -112,7 +114,7 @@ async function requireFewRows(ctx: Context, id: number): Promise<void> {
   try {
     if ((await countRows(system, await findImport(system, id), maxRowsInRequest)) <= maxRowsInRequest) return
   } catch (error) {
-    if (error instanceof UnreadableFile) return
+    if (stops(error, 'file')) return
     throw error
   }
   throw new Problem(

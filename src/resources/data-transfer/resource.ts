@@ -1,6 +1,8 @@
 // Defines the imports resource. An import record contains the file and the options.
 // jobs.ts runs the import.
 import { didYouMean } from '../../contract/input/validation-errors.ts'
+import { operations } from '../../contract/operations.gen.ts'
+import { pathTo } from '../../contract/paths.ts'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
@@ -13,10 +15,10 @@ import { defineResource, type Writing } from '../../kernel/resource/define-resou
 import { customAttributes } from '../attributes/attribute-set.ts'
 import { referencesToAttribute } from '../attributes/references.ts'
 import { addFile, attachFile, checkFileLimits, checkFileReference, fileRefs, releaseFiles } from '../files/attach.ts'
-import { type Constants, type ImportType, importColumns, type Mapping, mappedFields } from './columns.ts'
+import { importColumns } from './map-columns/columns.ts'
 import { canOpen, readableImports } from './owner.ts'
-import { downloadPathOf } from './paths.ts'
-import { cardType } from './read-rows.ts'
+import { cardType } from './read-file/read-rows.ts'
+import { type Constants, type ImportType, type Mapping, mappedFields } from './settings.ts'
 
 type Body = Schema<'ImportChangeForm'>
 type Import = Schema<'Import'>
@@ -189,6 +191,9 @@ async function attachSentFile(ctx: Context, id: number, body: Body): Promise<voi
     .execute()
   if (old !== null) await releaseFiles(ctx, owner, [old])
 }
+
+export const downloadPathOf = (operation: 'downloadImportFile' | 'downloadImportErrorReport', id: number): string =>
+  pathTo(operations[operation], id)
 
 const resource = defineResource({
   noun: 'import',

@@ -2,7 +2,8 @@
 // attributes, and one valid row.
 import type { Context } from '../../kernel/context.ts'
 import { lines } from '../../kernel/resource/export.ts'
-import { customImportColumns, type ImportType } from './columns.ts'
+import { customImportColumns } from './map-columns/columns.ts'
+import type { ImportType } from './settings.ts'
 
 const columns: Record<ImportType, Readonly<Record<string, string>>> = {
   persons: {

@@ -4,7 +4,7 @@ import { type SqlBool, sql } from 'kysely'
 import type { Context } from '../../kernel/context.ts'
 import { flagged } from '../../kernel/query/filter.ts'
 import { daysMs, stamp } from '../../kernel/runtime/clock.ts'
-import { leadStatus } from './stages.ts'
+import { leadStatus } from './change-stage.ts'
 
 /**
  * Returns the filter `is_rotten`, which selects the rotten leads with one SQL condition. Returns no

@@ -3,7 +3,10 @@
 // commits its claim of an e-mail before it calls the mail server, so an e-mail is sent at most
 // once. A claimed e-mail without a result becomes `uncertain`, and only a user can send it again
 // (resend.ts). The text is made after the claim, so a corrected campaign corrects what is queued.
+
 import { randomUUID } from 'node:crypto'
+import type { Selectable } from 'kysely'
+import type { DB } from '../../../db/tables.gen.ts'
 import { defineJob, enqueue, expedite, releaseDedupeKey } from '../../jobs/queue.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { stamp } from '../../kernel/runtime/clock.ts'
@@ -16,7 +19,6 @@ import { campaignText, draftOf, type FilledCampaign, fillCampaign } from './cont
 import { placeholdersForEditor } from './editor.ts'
 import { exclusionNotes, findExclusions } from './exclusions.ts'
 import { undatedOccurrence } from './occurrence.ts'
-import type { Send } from './sends.ts'
 import { unsubscribeUrl } from './unsubscribe.ts'
 
 const kind = 'campaigns.send'
@@ -31,6 +33,8 @@ const ladder = [60, 300, 1800, 7200]
  */
 const maxMails = 250
 const minuteMs = 60_000
+
+export type Send = Selectable<DB['campaign_sends']>
 
 /**
  * Schedules the send job for the given time, or moves the waiting send job to that time if it is

@@ -1,8 +1,6 @@
 // The ledger of campaign e-mails. It has one row per campaign, occurrence and
 // address, so no address gets the same e-mail twice. A caller sees the rows of persons that the
 // caller may see. Rows of deleted persons are visible only to callers who see all records.
-import type { Selectable } from 'kysely'
-import type { DB } from '../../../db/tables.gen.ts'
 import { operations } from '../../contract/operations.gen.ts'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
@@ -10,14 +8,14 @@ import { notFound } from '../../kernel/errors.ts'
 import type { Handler } from '../../kernel/handler.ts'
 import { always, never, type Sight } from '../../kernel/query/event-visibility.ts'
 import { value } from '../../kernel/query/filter.ts'
-import { recordPage } from '../../kernel/query/record-list.ts'
+import { recordPage } from '../../kernel/query/page.ts'
 import { canSeeOwner, visible } from '../../kernel/query/visibility.ts'
 import { personRef } from '../persons/contacts.ts'
 import { userRef } from '../users/owner.ts'
 import { pictureUrl } from '../users/picture.ts'
 import { campaigns } from './campaigns.ts'
+import type { Send } from './sending.ts'
 
-export type Send = Selectable<DB['campaign_sends']>
 const columns = [
   'id',
   'occurrence',

@@ -4,6 +4,7 @@
 import { type SqlBool, sql } from 'kysely'
 import type { Dialect } from '../../../db/dialect.ts'
 import type { Schema } from '../../contract/types.ts'
+import type { Context } from '../../kernel/context.ts'
 import type { Handlers } from '../../kernel/handler.ts'
 import type { SqlCaller } from '../../kernel/query/caller-query.ts'
 import { exists, likePattern, linked, textField, value } from '../../kernel/query/filter.ts'
@@ -13,7 +14,7 @@ import { exportOf } from '../../kernel/resource/export.ts'
 import { nameKey } from '../../kernel/resource/named-references.ts'
 import { expandReferences, unique } from '../../kernel/resource/references.ts'
 import { addressParts, mergeAddress, readAddress } from '../../kernel/values/address.ts'
-import { textKey } from '../../kernel/values/names.ts'
+import { foldedKeyRange, foldedPartOf, inFoldedKeyRange, textKey } from '../../kernel/values/names.ts'
 import { withAttributes } from '../attributes/with-attributes.ts'
 import { createTagHandlers } from '../tags/tag-handlers.ts'
 import { checkTagIds, readTags, setTags, tagsIn } from '../tags/tag-links.ts'
@@ -130,3 +131,20 @@ export const handlers = {
   attachOrganizationTag: tags.attach,
   detachOrganizationTag: tags.detach,
 } satisfies Partial<Handlers>
+
+/**
+ * Returns the organization whose name has this key, or else those whose names differ in accents or
+ * blanks. Checks no visibility, because names are unique among all organizations.
+ */
+export async function organizationsLike(
+  { db }: Pick<Context, 'db'>,
+  key: string,
+): Promise<{ id: number; name_key: string }[]> {
+  const found = await db
+    .selectFrom('organizations')
+    .select(['id', 'name_key'])
+    .where(inFoldedKeyRange('name_key', foldedKeyRange(foldedPartOf(key))))
+    .execute()
+  const exact = found.filter(({ name_key }) => name_key === key)
+  return exact.length > 0 ? exact : found
+}

@@ -9,9 +9,9 @@ import { defineResource, type Writing } from '../../kernel/resource/define-resou
 import { nameKey } from '../../kernel/resource/named-references.ts'
 import { checkReference, expandReferences } from '../../kernel/resource/references.ts'
 import { readAddress } from '../../kernel/values/address.ts'
-import { foldedKeyRange, inFoldedKeyRange, searchFold, textKey } from '../../kernel/values/names.ts'
+import { textKey } from '../../kernel/values/names.ts'
 import { checkValues, withAttributes } from '../attributes/with-attributes.ts'
-import { organizations } from '../organizations/resource.ts'
+import { organizations, organizationsLike } from '../organizations/resource.ts'
 import { checkTagIds, readTags, setTags, tagsIn } from '../tags/tag-links.ts'
 import { resolveOwnerId, userRef } from '../users/owner.ts'
 import { pictureUrl } from '../users/picture.ts'
@@ -48,7 +48,7 @@ async function organizationOf(
   const name = body.organization_name
   await checkReference(writing, 'organization_id', id, organizations)
   if (name === undefined || name === null) return id
-  const [known, other] = await organizationsLike(ctx, name)
+  const [known, other] = await organizationsLike(ctx, textKey(name))
   if (other) errors.invalid('organization_name', 'Several organizations have such a name. Send organization_id.')
   if (id !== undefined && id !== known?.id) {
     errors.invalid('organization_name', 'organization_id names another organization.')
@@ -62,16 +62,6 @@ async function organizationOf(
     for (const sentence of sentences)
       errors.invalid('organization_name', `There is no such organization, and a new one needs ${field}: ${sentence}`)
   return { name }
-}
-
-/**
- * Returns the organization with this name, or else those whose names differ in accents or blanks.
- */
-async function organizationsLike(ctx: Context, name: string): Promise<{ id: number; name_key: string }[]> {
-  const organizations = ctx.db.selectFrom('organizations').select(['id', 'name_key'])
-  const found = await organizations.where('name_key', '=', textKey(name)).execute()
-  if (found.length > 0) return found
-  return organizations.where(inFoldedKeyRange('name_key', foldedKeyRange(searchFold(name)))).execute()
 }
 
 /**

@@ -5,7 +5,7 @@ import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { visible } from '../../kernel/query/visibility.ts'
 import { divided, fromBig } from '../../kernel/values/money.ts'
-import { leadStatus } from '../leads/stages.ts'
+import { leadStatus } from '../leads/change-stage.ts'
 
 export interface ReportFilters {
   pipeline_id?: number | undefined

@@ -4,7 +4,7 @@ import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { visible } from '../../kernel/query/visibility.ts'
 import { fromSum, scaledSum, sumOf, weighted } from '../../kernel/values/money.ts'
-import { leadStatus } from '../leads/stages.ts'
+import { leadStatus } from '../leads/change-stage.ts'
 import {
   type Average,
   averageFigure,

@@ -6,7 +6,7 @@ import { type Context, now } from '../../kernel/context.ts'
 import { notFound, Problem } from '../../kernel/errors.ts'
 import type { Handler, Handlers } from '../../kernel/handler.ts'
 import { time, value } from '../../kernel/query/filter.ts'
-import { recordPage } from '../../kernel/query/record-list.ts'
+import { recordPage } from '../../kernel/query/page.ts'
 import { transaction } from '../../kernel/write/write.ts'
 
 type Job = Schema<'Job'>

@@ -1,12 +1,8 @@
 // Converts submitted values to API values. HTML forms send every value as text, and an empty field
 // as an empty text.
 import { flagIn } from '../../contract/input/flags.ts'
-import { booleans } from '../../contract/input/normalize.ts'
+import { booleans, isJsonObject } from '../../contract/input/normalize.ts'
 import type { Attribute } from '../attributes/attribute-set.ts'
-
-type Json = Record<string, unknown>
-
-const isObject = (value: unknown): value is Json => typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /**
  * Returns whether the value contains nothing but empty values, at every depth. A `label` does not
@@ -16,7 +12,7 @@ export function isBlank(value: unknown): boolean {
   if (value === undefined || value === null) return true
   if (typeof value === 'string') return value.trim() === ''
   if (Array.isArray(value)) return value.every(isBlank)
-  if (!isObject(value)) return false
+  if (!isJsonObject(value)) return false
   return Object.entries(value).every(([key, each]) => key === 'label' || isBlank(each))
 }
 

@@ -4,7 +4,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { systemContext } from '../../../src/kernel/context.ts'
 import { transaction } from '../../../src/kernel/write/write.ts'
-import { runNow } from '../../../src/resources/data-transfer/start-run.ts'
+import { runNow } from '../../../src/resources/data-transfer/run/start-run.ts'
 import { cleanFiles } from '../../../src/resources/files/clean-up.ts'
 import { queueDelivery } from '../../../src/resources/webhooks/deliveries.ts'
 import { startServer, type TestServer } from '../../support/app.ts'

@@ -1,0 +1,162 @@
+// Validates an import. All rows are imported in batches, and each batch is rolled
+// back. Only the errors are stored, and no events are emitted. dry-run-index.ts keeps the results
+// of earlier batches.
+import type { Context } from '../../../kernel/context.ts'
+import { inParts, longTransaction, transaction } from '../../../kernel/write/write.ts'
+import { applyRow } from '../apply-rows/apply-row.ts'
+import {
+  addKeys,
+  addResult,
+  createDryRunIndex,
+  type DryRunIndex,
+  endBatch,
+  findEarlierRecord,
+  undoBatch,
+} from '../apply-rows/dry-run-index.ts'
+import { type ReportedRow, stops, takenOver } from '../errors.ts'
+import { countRows } from '../read-file/open-file.ts'
+import { addChanges, addLeftOut, createNotices, warningsOf } from '../report/notices.ts'
+import { addToCounts, saveErrors } from '../report/row-errors.ts'
+import { initialState } from '../resource.ts'
+import { type ImportRow, planOf } from '../settings.ts'
+import { type Batch, readAhead, readTable } from './batches.ts'
+import { asImportUser, findImport, type ImportRun, lockImport, runContext, unlockImport } from './import-run.ts'
+import { applyLines, type BatchStep, progressOf, runBatches } from './run-batches.ts'
+import { importFault, storeState } from './states.ts'
+
+/**
+ * Validates the file from the beginning. Returns false when the run was interrupted. Throws
+ * `ImportStop` when another process works on the import.
+ */
+export async function validateRows(run: ImportRun): Promise<boolean> {
+  const ctx = runContext(run)
+  if ((await findImport(ctx, run.id)).state !== 'validating') return true
+  try {
+    await resetResults(run, null)
+    const row = await resetResults(run, await countRows(ctx, await findImport(ctx, run.id)))
+    await asImportUser(ctx, row)
+    const table = await readTable(ctx, row)
+    const { faults, batches } = table
+    if (faults.length > 0) {
+      await finishValidation(run, [
+        { cells: [], errors: faults.map((fault) => ({ row: 1, code: 'invalid_header', ...fault })), isImported: false },
+      ])
+      return true
+    }
+    const memory = createDryRunIndex()
+    const notices = createNotices()
+    const notice = ({ lines }: Batch): void => {
+      for (const { draft } of lines) {
+        addChanges(notices, [...draft.changes, ...draft.named.values()])
+        addLeftOut(notices, table.headers, table.leftOut, draft.cells)
+      }
+    }
+    const outcome = await runBatches(run, readAhead(batches), (batch) => beginBatch(run, batch, memory, notice))
+    if (outcome === 'interrupted') return false
+    await finishValidation(run, [], {
+      changes: JSON.stringify([...notices.changes.values()]),
+      warnings: JSON.stringify(warningsOf(notices, table.findings)),
+    })
+  } catch (error) {
+    if (!stops(error, 'file', 'import')) throw error
+    await finishValidation(run, [
+      importFault(error.message, 'unreadable', null, error.stopped.kind === 'file' ? error.stopped.row : 0),
+    ])
+  } finally {
+    await unlockImport(run)
+  }
+  return true
+}
+
+/** Starts the dry run of a batch. Its errors are stored while the next batch runs. */
+function beginBatch(run: ImportRun, batch: Batch, memory: DryRunIndex, notice: (batch: Batch) => void): BatchStep {
+  const tried = tryBatch(run, batch, memory)
+  const finish = async (): Promise<true> => {
+    endBatch(memory)
+    const failing = await tried
+    notice(batch)
+    await storeBatch(run, batch, failing)
+    return true
+  }
+  return { worked: tried, begun: tried, finish }
+}
+
+/** Removes the results of an earlier validation and stores the number of rows. */
+const resetResults = (run: ImportRun, rows: number | null): Promise<ImportRow> =>
+  transaction(runContext(run), async (ctx) => {
+    await lockImport(ctx, run)
+    const row = await findValidating(ctx, run)
+    await ctx.db.deleteFrom('import_errors').where('import_id', '=', run.id).execute()
+    await storeState(ctx, row, { ...initialState, rows_count: rows, state: 'validating' })
+    return findImport(ctx, run.id)
+  })
+
+async function findValidating(ctx: Context, { id }: ImportRun): Promise<ImportRow> {
+  const row = await findImport(ctx, id)
+  if (row.state !== 'validating') throw takenOver('The import is no longer being validated.')
+  return row
+}
+
+/**
+ * Imports a batch in a transaction that is rolled back. Returns the refused rows with their errors.
+ */
+function tryBatch(run: ImportRun, batch: Batch, memory: DryRunIndex): Promise<ReportedRow[]> {
+  return longTransaction(
+    { ...runContext(run), dryRun: true },
+    async (ctx) => {
+      // The transaction may run again after a conflict.
+      undoBatch(memory)
+      const row = await findImport(ctx, run.id)
+      const plan = planOf(row)
+      return applyLines(ctx, row, batch, async (ctx, { draft, reading }, known) => {
+        const read = reading()
+        const { keys, made } = read
+        const owner = findEarlierRecord(memory, keys)
+        // The record of an earlier batch was rolled back, so an update of the record cannot run.
+        // `reading` has already validated the row against the schema.
+        if (owner !== undefined && plan.action === 'append') return addKeys(memory, made, owner)
+        const done = await applyRow(ctx, plan, draft, read, known)
+        return addResult(ctx, memory, plan, draft, done, made)
+      })
+    },
+    inParts,
+  )
+}
+
+async function storeBatch(run: ImportRun, { from, lines }: Batch, failing: readonly ReportedRow[]): Promise<void> {
+  const after = await transaction(runContext(run), async (ctx) => {
+    await lockImport(ctx, run)
+    const row = await findValidating(ctx, run)
+    if (row.processed_rows_count !== from) throw takenOver('Another process has continued the import.')
+    await saveErrors(ctx, run.id, failing)
+    const done = from + lines.length
+    const changes = { ...addToCounts(row, failing), processed_rows_count: done, progress: progressOf(done, row) }
+    await storeState(ctx, row, changes)
+    return { ...row, ...changes }
+  })
+  run.tell?.(after)
+}
+
+/**
+ * Stores the result of the validation. The import is valid when the file itself has no error, at
+ * least one row is valid, and, with the strategy `stop-on-errors`, there are at most
+ * `allowed_errors` errors.
+ */
+const finishValidation = (
+  run: ImportRun,
+  failing: readonly ReportedRow[],
+  told: Partial<Pick<ImportRow, 'changes' | 'warnings'>> = {},
+): Promise<void> =>
+  transaction(runContext(run), async (ctx) => {
+    const row = await findValidating(ctx, run)
+    await saveErrors(ctx, run.id, failing)
+    const counts = addToCounts(row, failing)
+    const isTooMuch = row.validation_strategy === 'stop-on-errors' && counts.errors_count > row.allowed_errors
+    const isUsable = row.processed_rows_count > row.invalid_rows_count
+    const isValid = failing.length === 0 && isUsable && !isTooMuch
+    const nothing = failing.length === 0 && row.processed_rows_count === 0
+    const none = nothing ? [importFault('The file has no rows.', 'unreadable')] : []
+    if (nothing) await saveErrors(ctx, run.id, none)
+    const all = nothing ? addToCounts(row, none) : counts
+    await storeState(ctx, row, { ...all, ...told, progress: 100, state: isValid ? 'validated' : 'invalid' })
+  })
