@@ -1,10 +1,11 @@
 // Crashes after each commit of every operation with an Idempotency-Key: the repeated request must
 // return the same reply and leave the same database as an uninterrupted request.
 import { sql } from 'kysely'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { type Reply, startServer, type TestServer } from '../support/app.ts'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import type { Reply, TestServer } from '../support/app.ts'
 import { csvOf, importing, path } from '../support/importing.ts'
 import { document, fact, facts } from '../support/schema.ts'
+import { useNewServers } from '../support/using.ts'
 import { type Commits, startAgain, watchCommits } from './commits.ts'
 import { type Answer, type Request, request, send, startWorld, type World } from './support.ts'
 
@@ -135,11 +136,7 @@ describe('after a crash a repeated key', () => {
 })
 
 describe('an import that runs while its caller waits, after a crash,', () => {
-  let server: TestServer
-  beforeEach(async () => {
-    server = await startServer()
-  })
-  afterEach(() => server.close())
+  const server = useNewServers()
 
   const rows = Array.from({ length: 250 }, (_, number) => [`sku-${number}`, `Product ${number}`, number])
   const table = csvOf([['sku', 'name', 'price'], ...rows])

@@ -11,17 +11,17 @@ import { given } from '../support/given.ts'
 import { type ImapServer, startImap } from '../support/imap.ts'
 import { letter } from '../support/mailbox.ts'
 import { realMail, realMails, type WantedMail } from '../support/real-mails.ts'
-import { type SmtpServer, startSmtp } from '../support/smtp.ts'
+import { startSmtp } from '../support/smtp.ts'
+import { useOne } from '../support/using.ts'
 
 type Email = Schema<'Email'>
 
 const inbound = '//admin/mail/inbound-parse?secret=open'
 
-let smtp: SmtpServer
 let imap: ImapServer
 let server: TestServer
+const smtp = useOne(startSmtp)
 beforeAll(async () => {
-  smtp = await startSmtp()
   server = await startServer({
     mailer: createMailer({ url: smtp.url, domain: 'localhost' }),
     config: { mailReceiver: 'webklex-imap', inboundSecret: 'open' },
@@ -50,7 +50,6 @@ beforeEach(async () => {
 afterAll(async () => {
   server.app.services.mailer.close()
   await server.close()
-  await smtp.close()
   await imap.close()
 })
 

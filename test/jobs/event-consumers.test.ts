@@ -1,15 +1,14 @@
 // Event consumers get each event once and in order, also after failures, and get no events from
 // before their creation.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { createEventDispatcher, type EventConsumer, takeWithinLimit } from '../../src/jobs/event-consumers.ts'
 import { subscriptions } from '../../src/resources/webhooks/subscriptions.ts'
 import { workflowTriggers } from '../../src/resources/workflows/triggers.ts'
-import { startServer, type TestServer } from '../support/app.ts'
 import { drain, placeOf } from '../support/event-consumers.ts'
 import { given, unique } from '../support/given.ts'
 import { statementsOf } from '../support/statements.ts'
+import { useNewServers } from '../support/using.ts'
 
-let server: TestServer
 /** The events of each call, also of transactions that were rolled back. */
 let offered: number[]
 /** The events of committed transactions. */
@@ -32,15 +31,14 @@ const reader: EventConsumer = {
   },
 }
 
-beforeEach(async () => {
-  server = await startServer()
+const server = useNewServers()
+beforeEach(() => {
   offered = []
   taken = []
   types = null
   fails = false
   rows = 1
 })
-afterEach(() => server.close())
 
 const feeder = (...others: EventConsumer[]) => createEventDispatcher(server.app.services, [reader, ...others])
 const place = () => placeOf(server, 'webhooks')

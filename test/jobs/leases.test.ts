@@ -3,7 +3,7 @@
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { maxCrashes } from '../../src/jobs/job-runner.ts'
 import { claim, finish, releaseExpired, renew } from '../../src/jobs/leases.ts'
 import { defineJob, enqueue, type JobRun, type RunAgain } from '../../src/jobs/queue.ts'
@@ -11,14 +11,13 @@ import { createWorker, type Worker } from '../../src/jobs/worker.ts'
 import { type Context, systemContext } from '../../src/kernel/context.ts'
 import { isProcessGone, nameOf, newOwnerId, self } from '../../src/kernel/runtime/process-identity.ts'
 import { transaction } from '../../src/kernel/write/write.ts'
-import { startServer, type TestServer } from '../support/app.ts'
 import { given } from '../support/given.ts'
+import { useNewServers } from '../support/using.ts'
 
 interface Payload {
   name: string
 }
 
-let server: TestServer
 let worker: Worker
 let ran: string[]
 let behave: (payload: Payload, job: JobRun, ctx: Context) => Promise<RunAgain | undefined>
@@ -35,14 +34,13 @@ const note = defineJob<Payload>({
   onBuried: async (ctx, { name }, cause) => void ctx.unit?.onCommit.push(() => buried.push(`${name}: ${cause}`)),
 })
 
-beforeEach(async () => {
-  server = await startServer()
+const server = useNewServers()
+beforeEach(() => {
   worker = createWorker(server.app.services, [note], [])
   ran = []
   buried = []
   behave = async () => undefined
 })
-afterEach(() => server.close())
 
 const ctx = (): Context => systemContext(server.app.services, 'api')
 const jobs = () => server.store.db.selectFrom('jobs').selectAll().orderBy('id').execute()

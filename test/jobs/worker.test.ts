@@ -1,6 +1,6 @@
 // Durable jobs: enqueued in a transaction, run at least once, in order within a sequence, retried,
 // given up, and never run by two workers at once. Uses test jobs on a whole server.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import {
   BuryJob,
   defineJob,
@@ -13,13 +13,12 @@ import {
 import { createWorker, type Worker } from '../../src/jobs/worker.ts'
 import { type Context, systemContext } from '../../src/kernel/context.ts'
 import { transaction } from '../../src/kernel/write/write.ts'
-import { startServer, type TestServer } from '../support/app.ts'
+import { useNewServers } from '../support/using.ts'
 
 interface Payload {
   name: string
 }
 
-let server: TestServer
 let worker: Worker
 let ran: string[]
 let behave: (payload: Payload, job: JobRun, ctx: Context) => Promise<RunAgain | undefined>
@@ -36,14 +35,13 @@ const note = defineJob<Payload>({
   onBuried: async (ctx, { name }, cause) => void ctx.unit?.onCommit.push(() => buried.push(`${name}: ${cause}`)),
 })
 
-beforeEach(async () => {
-  server = await startServer()
+const server = useNewServers()
+beforeEach(() => {
   worker = createWorker(server.app.services, [note], [])
   ran = []
   buried = []
   behave = async () => undefined
 })
-afterEach(() => server.close())
 
 const ctx = (): Context => systemContext(server.app.services, 'api')
 const jobs = () => server.store.db.selectFrom('jobs').selectAll().orderBy('id').execute()

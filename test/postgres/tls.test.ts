@@ -1,21 +1,21 @@
 // Encrypted connections to a primary and its standby: each host shows a certificate of an authority
 // that the URL names, and Accord checks the certificate of the host that it connects to.
 import { execFileSync } from 'node:child_process'
-import { chmodSync, chownSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { chmodSync, chownSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
 import { migrate } from '../../db/migrate.ts'
 import { seed } from '../../db/seed.ts'
 import { openStore } from '../../db/store.ts'
 import { startServer, start as startTime, type TestServer } from '../support/app.ts'
+import { useFolder } from '../support/folders.ts'
 import { type Cluster, hasReplayed, serverUser, startCluster, startStandby } from '../support/postgres-cluster.ts'
 import { needing } from '../support/programs.ts'
 import { until } from '../support/until.ts'
 
 const { describe } = needing('pg_basebackup', 'openssl')
 
-let folder: string
+const folder = useFolder('tls')
 let primary: Cluster
 let standby: Cluster
 let server: TestServer
@@ -37,7 +37,6 @@ let ours: Certified
 let foreign: Certified
 
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'accord-tls-'))
   chmodSync(folder, 0o755)
   ours = certify('127.0.0.1')
   foreign = certify('localhost')
@@ -68,7 +67,6 @@ afterEach(() => server?.close())
 afterAll(() => {
   standby?.stop()
   primary?.stop()
-  rmSync(folder, { recursive: true, force: true })
 })
 
 const urlOf = (

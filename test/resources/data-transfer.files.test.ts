@@ -1,16 +1,14 @@
 // Files for imports: CSV files and workbooks, their headers, and the values of cells.
 import { Readable } from 'node:stream'
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { readRows } from '../../src/resources/data-transfer/read-rows.ts'
 import { UnreadableFile } from '../../src/resources/data-transfer/unreadable-file.ts'
-import { startServer, type TestServer } from '../support/app.ts'
 import { file, form } from '../support/form.ts'
 import { csvOf, importing, path } from '../support/importing.ts'
+import { useServer } from '../support/using.ts'
 import { workbook, zip } from '../support/workbook.ts'
 
-let server: TestServer
-beforeAll(async () => {
-  server = await startServer()
+const server = useServer({}, async (server) => {
   const make = (body: object) => server.admin.post('/settings/attributes', body)
   await make({ code: 'vat', name: 'VAT', type: 'text', entity_type: 'organizations', is_unique: true })
   await make({ code: 'since', name: 'Since', type: 'date', entity_type: 'organizations' })
@@ -32,10 +30,7 @@ beforeAll(async () => {
   await make({ code: 'partner', name: 'Partner', type: 'boolean', entity_type: 'organizations' })
   await make({ code: 'billing', name: 'Billing', type: 'address', entity_type: 'organizations' })
   await make({ code: 'lines', name: 'Lines', type: 'phone', entity_type: 'organizations' })
-  await server.keep()
 })
-beforeEach(() => server.rewind())
-afterAll(() => server.close())
 
 const using = () => importing(server.admin)
 const organizations = async () => (await server.admin.get('/contacts/organizations?sort=id')).body.data

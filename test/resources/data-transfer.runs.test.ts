@@ -1,36 +1,31 @@
 // Validating and running imports: each row is like an API call of the import's user, a batch is
 // stored completely or not at all, and an interrupted import continues without losing or repeating
 // rows.
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { maxCrashes } from '../../src/jobs/job-runner.ts'
 import { newOwnerId } from '../../src/kernel/runtime/process-identity.ts'
 import { type Emitter, Veto } from '../../src/kernel/write/events.ts'
 import { processRows } from '../../src/resources/data-transfer/process-rows.ts'
-import { type Caller, startServer, type TestServer } from '../support/app.ts'
+import type { Caller } from '../support/app.ts'
 import { isPostgres } from '../support/engine.ts'
 import { file, form } from '../support/form.ts'
 import { given } from '../support/given.ts'
 import { isHostile } from '../support/hostile.ts'
 import { csvOf, importing, path } from '../support/importing.ts'
 import { someone } from '../support/people.ts'
+import { useServer } from '../support/using.ts'
 
-let server: TestServer
 /** The SKUs that a listener refuses. */
 const refused = new Set<unknown>()
-beforeAll(async () => {
-  const refuse = (events: Emitter) =>
-    events.on('product.create.before', ({ input }) => {
-      if (refused.has((input as { sku?: string }).sku)) throw new Veto('Not this one.')
-    })
-  const refuseLinks = (events: Emitter) =>
-    events.on('organizations.tag.create.before', () => {
-      if (refused.has('links')) throw new Veto('No tags.')
-    })
-  server = await startServer({ extensions: [refuse, refuseLinks] })
-  await server.keep()
-})
-beforeEach(() => server.rewind())
-afterAll(() => server.close())
+const refuse = (events: Emitter) =>
+  events.on('product.create.before', ({ input }) => {
+    if (refused.has((input as { sku?: string }).sku)) throw new Veto('Not this one.')
+  })
+const refuseLinks = (events: Emitter) =>
+  events.on('organizations.tag.create.before', () => {
+    if (refused.has('links')) throw new Veto('No tags.')
+  })
+const server = useServer({ extensions: [refuse, refuseLinks] })
 
 const using = () => importing(server.admin)
 const all = async (at: string) => (await server.admin.get(`${at}?per_page=100&sort=id`)).body.data

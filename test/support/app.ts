@@ -158,8 +158,8 @@ export interface ServerOptions {
 }
 
 /**
- * Starts a server in memory. The test must close it in `afterEach`. Paths are relative to
- * /api/admin, except paths that start with `//`.
+ * Starts a server in memory, which the test must close. The functions of using.ts do both. Paths
+ * are relative to /api/admin, except paths that start with `//`.
  */
 export async function startServer(options: ServerOptions = {}): Promise<TestServer> {
   const { open = openImage, engine = testEngine } = options

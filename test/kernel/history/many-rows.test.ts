@@ -1,16 +1,12 @@
 // The deletion and the restore of records to which very many rows refer.
 import { sql } from 'kysely'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { startServer, type TestServer } from '../../support/app.ts'
+import { describe, expect, it } from 'vitest'
 import { isPostgres } from '../../support/engine.ts'
+import { useSharedServer } from '../../support/using.ts'
 
 const many = 30_000
 
-let server: TestServer
-beforeAll(async () => {
-  server = await startServer()
-})
-afterAll(() => server.close())
+const server = useSharedServer()
 
 /** Copies the row with the id `like`. `changes` are SQL expressions with the number `n`. */
 async function copyRow(table: string, like: number, changes: Record<string, string> = {}): Promise<void> {
