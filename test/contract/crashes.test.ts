@@ -7,7 +7,8 @@ import { csvOf, importing, path } from '../support/importing.ts'
 import { document, fact, facts } from '../support/schema.ts'
 import { useNewServers } from '../support/using.ts'
 import { type Commits, startAgain, watchCommits } from './commits.ts'
-import { type Answer, type Request, request, send, startWorld, type World } from './support.ts'
+import { type Answer, type Request, request, send } from './support.ts'
+import { useWorld } from './use-world.ts'
 
 let commits: Commits
 beforeAll(() => {
@@ -82,11 +83,7 @@ async function survives(server: TestServer, ask: () => Promise<Outcome['answer']
 const headers = { 'idempotency-key': 'crash' }
 
 describe('after a crash a repeated key', () => {
-  let world: World
-  beforeAll(async () => {
-    world = await startWorld()
-  })
-  afterAll(() => world.server.close())
+  const world = useWorld()
 
   const takesKey = ([, { path, method }]: (typeof facts)[number]): boolean => {
     const { parameters = [] } = (document.paths as any)[path][method]

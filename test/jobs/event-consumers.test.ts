@@ -7,6 +7,7 @@ import { workflowTriggers } from '../../src/resources/workflows/triggers.ts'
 import { drain, placeOf } from '../support/event-consumers.ts'
 import { given, unique } from '../support/given.ts'
 import { statementsOf } from '../support/statements.ts'
+import { countTurns } from '../support/turns.ts'
 import { useNewServers } from '../support/using.ts'
 
 /** The events of each call, also of transactions that were rolled back. */
@@ -91,17 +92,11 @@ describe('a reader', () => {
     rows = 90
     const one = feeder()
     const steps: number[] = []
-    let turns = 0
-    let isOver = false
-    const turn = (): void => {
-      turns++
-      if (!isOver) setImmediate(turn)
-    }
-    setImmediate(turn)
+    const turns = countTurns()
     while (await one.dispatch()) steps.push(taken.length)
-    isOver = true
+    turns.stop()
     expect(steps).toEqual([2, 4, 6, 8, 9])
-    expect(turns).toBeGreaterThanOrEqual(steps.length)
+    expect(turns.count).toBeGreaterThanOrEqual(steps.length)
     const ids = await server.store.db.selectFrom('events').select('id').orderBy('id').execute()
     expect(taken).toEqual(ids.map(({ id }) => id))
   })

@@ -13,6 +13,7 @@ import {
 import { createWorker, type Worker } from '../../src/jobs/worker.ts'
 import { type Context, systemContext } from '../../src/kernel/context.ts'
 import { transaction } from '../../src/kernel/write/write.ts'
+import { countTurns } from '../support/turns.ts'
 import { useNewServers } from '../support/using.ts'
 
 interface Payload {
@@ -176,18 +177,12 @@ describe('a backlog', () => {
     await transaction(ctx(), async (ctx) => {
       for (let count = 0; count < 60; count++) await enqueue(ctx, note, { name: `${count}` })
     })
-    let turns = 0
-    let isOver = false
-    const others = (): void => {
-      turns++
-      if (!isOver) setImmediate(others)
-    }
-    setImmediate(others)
+    const turns = countTurns()
     await worker.drain()
-    isOver = true
+    turns.stop()
     expect(ran.length).toBe(60)
     // Three jobs run concurrently.
-    expect(turns).toBeGreaterThanOrEqual(20)
+    expect(turns.count).toBeGreaterThanOrEqual(20)
   })
 })
 

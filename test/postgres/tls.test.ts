@@ -4,10 +4,8 @@ import { execFileSync } from 'node:child_process'
 import { chmodSync, chownSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
-import { migrate } from '../../db/migrate.ts'
-import { seed } from '../../db/seed.ts'
 import { openStore } from '../../db/store.ts'
-import { startServer, start as startTime, type TestServer } from '../support/app.ts'
+import { prepareStore, startServer, type TestServer } from '../support/app.ts'
 import { useFolder } from '../support/folders.ts'
 import { type Cluster, hasReplayed, serverUser, startCluster, startStandby } from '../support/postgres-cluster.ts'
 import { needing } from '../support/programs.ts'
@@ -58,9 +56,7 @@ beforeAll(async () => {
   standby = await startStandby(primary, 'standby')
   await primary.query('postgres', 'create database crm')
   const store = openStore(urlOf([primary]))
-  await migrate(store)
-  const administrator = { adminName: 'Example Admin', adminEmail: 'admin@example.com', adminPasswordHash: 'none' }
-  await seed(store, { ...administrator, now: startTime })
+  await prepareStore(store)
   await store.close()
 }, 300_000)
 afterEach(() => server?.close())

@@ -5,6 +5,7 @@ import { readRows } from '../../src/resources/data-transfer/read-rows.ts'
 import { UnreadableFile } from '../../src/resources/data-transfer/unreadable-file.ts'
 import { file, form } from '../support/form.ts'
 import { csvOf, importing, path } from '../support/importing.ts'
+import { countTurns } from '../support/turns.ts'
 import { useServer } from '../support/using.ts'
 import { workbook, zip } from '../support/workbook.ts'
 
@@ -114,17 +115,12 @@ describe('separated values', () => {
   })
 
   it('are read a few KiB at a time, with turns for others between them', async () => {
-    let turns = 0
-    const count = () => {
-      turns++
-      next = setImmediate(count)
-    }
-    let next = setImmediate(count)
+    const turns = countTurns()
     const text = `name,user_id\n${'a\n'.repeat(50_000)}`
     const { rows } = await read(text)
-    clearImmediate(next)
+    turns.stop()
     expect(rows).toHaveLength(50_001)
-    expect(turns).toBeGreaterThanOrEqual(Math.floor(text.length / 4096))
+    expect(turns.count).toBeGreaterThanOrEqual(Math.floor(text.length / 4096))
   })
 
   it('with rows of another length, or none, cost no error each', async () => {

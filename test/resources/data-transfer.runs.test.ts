@@ -13,6 +13,7 @@ import { given } from '../support/given.ts'
 import { isHostile } from '../support/hostile.ts'
 import { csvOf, importing, path } from '../support/importing.ts'
 import { someone } from '../support/people.ts'
+import { countTurns } from '../support/turns.ts'
 import { useServer } from '../support/using.ts'
 
 /** The SKUs that a listener refuses. */
@@ -639,19 +640,14 @@ describe('the import of another user', () => {
 
 describe('rows that take long', () => {
   it('each let others have their turn, tried or imported', async () => {
-    let turns = 0
-    const count = () => {
-      turns++
-      next = setImmediate(count)
-    }
-    let next = setImmediate(count)
+    const turns = countTurns()
     const products = server.app.services.resources.get('products') as unknown as {
       add: (...args: unknown[]) => unknown
     }
     const { add } = products
     const at: number[] = []
     const slow = vi.spyOn(products, 'add').mockImplementation((...args) => {
-      at.push(turns)
+      at.push(turns.count)
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 25)
       return add(...args)
     })
@@ -659,7 +655,7 @@ describe('rows that take long', () => {
     try {
       await using().run('products', csvOf([['sku', 'name', 'price'], ...rows]))
     } finally {
-      clearImmediate(next)
+      turns.stop()
       slow.mockRestore()
     }
     // A batch that conflicts at its commit is imported again; the dry run before has no commit.

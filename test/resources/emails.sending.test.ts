@@ -1,29 +1,25 @@
 // Sending mail to a real SMTP server: a queued mail is sent once and unchanged,
 // failures are retried for a limited time, and trashed mails are not sent. test/mail tests the SMTP
 // client.
-import { afterAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, describe, expect, it } from 'vitest'
 import type { Schema } from '../../src/contract/types.ts'
 import { Veto } from '../../src/kernel/write/events.ts'
 import { createMailer } from '../../src/mail/outbound.ts'
 import { parseMail, type ReceivedMail } from '../../src/mail/parse/parse.ts'
 import { type ServerOptions, startServer } from '../support/app.ts'
 import { file, form } from '../support/form.ts'
+import { useSmtp } from '../support/outside.ts'
 import { pixel } from '../support/pictures.ts'
-import { startSmtp } from '../support/smtp.ts'
 import { until } from '../support/until.ts'
-import { useOne, useServer } from '../support/using.ts'
+import { useServer } from '../support/using.ts'
 
 type Email = Schema<'Email'>
 
 const options = (url: string | null): ServerOptions => ({
   mailer: createMailer({ url, domain: 'localhost' }),
 })
-const smtp = useOne(startSmtp)
+const smtp = useSmtp()
 const server = useServer(() => options(smtp.url))
-beforeEach(() => {
-  smtp.behave('accept')
-  smtp.received.length = 0
-})
 afterAll(() => {
   server.app.services.mailer.close()
 })

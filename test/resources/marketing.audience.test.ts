@@ -7,9 +7,9 @@ import { unsubscribeToken } from '../../src/resources/marketing/unsubscribe.ts'
 import { type Caller, start } from '../support/app.ts'
 import { deleteNamed } from '../support/deleted.ts'
 import { csvOf, importing, path as imports } from '../support/importing.ts'
+import { useSmtp } from '../support/outside.ts'
 import { follow, parametersOf } from '../support/schema.ts'
-import { startSmtp } from '../support/smtp.ts'
-import { useOne, useServer } from '../support/using.ts'
+import { useServer } from '../support/using.ts'
 import { addUser } from '../support/viewers.ts'
 
 const campaigns = '/settings/marketing/campaigns'
@@ -20,7 +20,7 @@ const none = { filter: null, tag_id: null, import_id: null }
 let refuses: ((name: string) => boolean) | null = null
 let made = 0
 
-const smtp = useOne(startSmtp)
+const smtp = useSmtp()
 const server = useServer(() => ({
   config: { smtpUrl: smtp.url, campaignRate: 1000 },
   extensions: [
@@ -31,8 +31,6 @@ const server = useServer(() => ({
   ],
 }))
 beforeEach(() => {
-  smtp.behave('accept')
-  smtp.received.length = 0
   refuses = null
 })
 

@@ -1,19 +1,16 @@
 // Bounces: a permanent failure is shown at the sent e-mail or in the ledger of its campaign, and
 // the address is suppressed. A forged bounce has no effect.
-import { afterEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { file, form } from '../support/form.ts'
 import { given } from '../support/given.ts'
-import { startSmtp } from '../support/smtp.ts'
-import { useOne, useServer } from '../support/using.ts'
+import { useSmtp } from '../support/outside.ts'
+import { useServer } from '../support/using.ts'
 
 const campaigns = '/settings/marketing/campaigns'
 const secret = 'open: sesame'
 
-const smtp = useOne(startSmtp)
+const smtp = useSmtp()
 const server = useServer(() => ({ config: { smtpUrl: smtp.url, campaignRate: 1000, inboundSecret: secret } }))
-afterEach(() => {
-  smtp.received.length = 0
-})
 
 const statusOf = (address: string, status: string): string =>
   [

@@ -11,9 +11,9 @@ import { queueAll } from '../../src/resources/marketing/queue.ts'
 import { processNow } from '../../src/resources/marketing/run.ts'
 import { type ServerOptions, start, startServer } from '../support/app.ts'
 import { isPostgres } from '../support/engine.ts'
-import { startSmtp } from '../support/smtp.ts'
+import { useSmtp } from '../support/outside.ts'
 import { statementsOf } from '../support/statements.ts'
-import { useOne, useServer } from '../support/using.ts'
+import { useServer } from '../support/using.ts'
 import { addUser } from '../support/viewers.ts'
 
 const marketing = '/settings/marketing'
@@ -32,13 +32,11 @@ const optionsWith = (config: ServerOptions['config'] = {}): ServerOptions => ({
   ],
 })
 
-const smtp = useOne(startSmtp)
+const smtp = useSmtp()
 const usual = useServer(() => optionsWith())
 /** The server of the current test. */
 let server = usual
 beforeEach(() => {
-  smtp.behave('accept')
-  smtp.received.length = 0
   refuses = null
 })
 

@@ -5,16 +5,17 @@ import { jobs } from '../../src/background.ts'
 import { createWorker } from '../../src/jobs/worker.ts'
 import { type Caller, start } from '../support/app.ts'
 import { given } from '../support/given.ts'
+import { useSmtp } from '../support/outside.ts'
 import { someone } from '../support/people.ts'
-import { type SmtpMode, startSmtp } from '../support/smtp.ts'
+import type { SmtpMode } from '../support/smtp.ts'
 import { until } from '../support/until.ts'
-import { useOne, useServer } from '../support/using.ts'
+import { useServer } from '../support/using.ts'
 
 const campaigns = '/settings/marketing/campaigns'
 const minuteMs = 60_000
 
 const warnings: object[] = []
-const smtp = useOne(startSmtp)
+const smtp = useSmtp()
 const server = useServer(
   () => ({ config: { smtpUrl: smtp.url, campaignRate: 1000 } }),
   async (server) => {
@@ -22,8 +23,6 @@ const server = useServer(
   },
 )
 beforeEach(() => {
-  smtp.behave('accept')
-  smtp.received.length = 0
   warnings.length = 0
 })
 

@@ -1,9 +1,9 @@
 // What a user who does not see all persons learns from campaigns: no number, stored filter or
 // filled placeholder tells about a hidden person. Mails are sent to a real SMTP server.
-import { beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { Caller } from '../support/app.ts'
-import { startSmtp } from '../support/smtp.ts'
-import { useOne, useServer } from '../support/using.ts'
+import { useSmtp } from '../support/outside.ts'
+import { useServer } from '../support/using.ts'
 import { addUser } from '../support/viewers.ts'
 
 const campaigns = '/settings/marketing/campaigns'
@@ -12,16 +12,13 @@ const people = '/contacts/persons'
 let eve: Caller & { id: number }
 let count = 0
 
-const smtp = useOne(startSmtp)
+const smtp = useSmtp()
 const server = useServer(
   () => ({ config: { smtpUrl: smtp.url, campaignRate: 1000 } }),
   async (server) => {
     eve = await addUser(server, 'Eve', { view: 'individual' })
   },
 )
-beforeEach(() => {
-  smtp.received.length = 0
-})
 
 const made = async (caller: Caller, path: string, body: object) => {
   const answer = await caller.post(path, body)

@@ -3,22 +3,17 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it } from 'vitest'
 import { createMailer } from '../../src/mail/outbound.ts'
 import { startServer, type TestServer } from '../support/app.ts'
 import { given } from '../support/given.ts'
 import { listeningServer } from '../support/listening.ts'
+import { useReceiver, useSmtp } from '../support/outside.ts'
 import { someone } from '../support/people.ts'
-import { startReceiver } from '../support/receiver.ts'
-import { startSmtp } from '../support/smtp.ts'
-import { useNewServers, useOne } from '../support/using.ts'
+import { useNewServers } from '../support/using.ts'
 
-const receiver = useOne(startReceiver)
-const smtp = useOne(startSmtp)
-beforeEach(() => {
-  receiver.behave('ok')
-  smtp.behave('accept')
-})
+const receiver = useReceiver()
+const smtp = useSmtp()
 const server = useNewServers(() => ({
   mailer: createMailer({ url: smtp.url, domain: 'localhost' }),
   config: { webhookAllowHttp: true, webhookAllowCidrs: ['127.0.0.1/32'] },

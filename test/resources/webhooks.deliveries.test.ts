@@ -14,9 +14,10 @@ import { subscriptions } from '../../src/resources/webhooks/subscriptions.ts'
 import { start, startServer } from '../support/app.ts'
 import { imageOf, isPostgres } from '../support/engine.ts'
 import { given } from '../support/given.ts'
-import { type Received, startReceiver } from '../support/receiver.ts'
+import { useReceiver } from '../support/outside.ts'
+import type { Received } from '../support/receiver.ts'
 import { until } from '../support/until.ts'
-import { useOne, useServer } from '../support/using.ts'
+import { useServer } from '../support/using.ts'
 import { addUser } from '../support/viewers.ts'
 
 const path = '/settings/webhooks'
@@ -29,7 +30,7 @@ const day = 24 * hour
  * `isSilent`: the receiver does not respond, so calls get short timeouts.
  */
 const calls = { busy: 0, most: 0, fault: null as Error | null, isSilent: false }
-const receiver = useOne(startReceiver)
+const receiver = useReceiver()
 const outboundFor = (totalMs: number) =>
   createOutbound({ allowCidrs: ['127.0.0.1/32'], allowHttp: true, connectMs: 20_000, totalMs })
 const [patient, quick] = [outboundFor(20_000), outboundFor(1_000)]
@@ -43,8 +44,6 @@ const outbound: Outbound = {
 }
 const server = useServer({ config: { webhookAllowHttp: true }, outbound })
 beforeEach(() => {
-  receiver.behave('ok')
-  receiver.received.length = 0
   Object.assign(calls, { most: 0, fault: null, isSilent: false })
 })
 afterEach(() => vi.useRealTimers())

@@ -5,8 +5,8 @@ import { permissionKeys } from '../../src/contract/operations.gen.ts'
 import type { Caller } from '../support/app.ts'
 import { changersAfter } from '../support/changers.ts'
 import { given, unique } from '../support/given.ts'
-import { startReceiver } from '../support/receiver.ts'
-import { useOne, useServer } from '../support/using.ts'
+import { useReceiver } from '../support/outside.ts'
+import { useServer } from '../support/using.ts'
 import { addUser, type Someone } from '../support/viewers.ts'
 
 const path = '/settings/webhooks'
@@ -14,13 +14,12 @@ const gone =
   'The user who changed this webhook last is deleted or inactive. Save a change to it so that it acts with your rights.'
 
 const lines: string[] = []
-const receiver = useOne(startReceiver)
+const receiver = useReceiver()
 const server = useServer({
   config: { webhookAllowHttp: true, webhookAllowCidrs: ['127.0.0.0/8'] },
   lines: { write: (line: string) => lines.push(line) },
 })
 beforeEach(() => {
-  receiver.received.length = 0
   lines.length = 0
 })
 

@@ -1,7 +1,7 @@
 // A workflow has the rights of the user who last changed it, in every step. It cannot read or do
 // more than this user.
 import { sql } from 'kysely'
-import { beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { migrate } from '../../db/migrate.ts'
 import { seed } from '../../db/seed.ts'
 import { openStore } from '../../db/store.ts'
@@ -10,19 +10,16 @@ import type { Caller } from '../support/app.ts'
 import { changersAfter } from '../support/changers.ts'
 import { isPostgres } from '../support/engine.ts'
 import { given, unique } from '../support/given.ts'
-import { startReceiver } from '../support/receiver.ts'
-import { useOne, useServer } from '../support/using.ts'
+import { useReceiver } from '../support/outside.ts'
+import { useServer } from '../support/using.ts'
 import { addUser, type Someone } from '../support/viewers.ts'
 import { alone, path, set } from '../support/workflows.ts'
 
-const receiver = useOne(startReceiver)
+const receiver = useReceiver()
 const server = useServer({ config: { webhookAllowHttp: true, webhookAllowCidrs: ['127.0.0.0/8'] } }, async (server) => {
   await alone(server)
 })
 const make = given(server.admin)
-beforeEach(() => {
-  receiver.received.length = 0
-})
 
 const all = [...permissionKeys]
 const without = (...keys: string[]): string[] => all.filter((key) => !keys.includes(key))

@@ -66,12 +66,18 @@ function slotFor<T extends Closable>(start: Start<T>) {
 /** Also gives callers before the start, for a declaration such as `make = given(server.admin)`. */
 function withCallers(server: TestServer): TestServer {
   const callers = { admin: standIn<Caller>(() => server.admin), anonymous: standIn<Caller>(() => server.anonymous) }
-  return standIn((name) => (name in callers ? callers : server))
+  return standIn((name) => (name !== undefined && name in callers ? callers : server))
 }
 
 /** Returns an object whose members are those of the object that the function returns. */
-const standIn = <T extends object>(of: (name: string | symbol) => object): T =>
+const standIn = <T extends object>(of: (name?: string | symbol) => object): T =>
   new Proxy({} as T, {
     get: (_, name) => Reflect.get(of(name), name),
     set: (_, name, value) => Reflect.set(of(name), name, value),
+    has: (_, name) => Reflect.has(of(name), name),
+    ownKeys: () => Reflect.ownKeys(of()),
+    getOwnPropertyDescriptor: (_, name) => {
+      const found = Reflect.getOwnPropertyDescriptor(of(name), name)
+      return found && { ...found, configurable: true }
+    },
   })

@@ -1,22 +1,19 @@
 // Secrets are encrypted in the database. With another key, operations that need a secret report the
 // reason, all others work, and the API can set the secrets again.
 import { sql } from 'kysely'
-import { beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { createEncryption, DecryptionError } from '../../../src/kernel/auth/encryption.ts'
 import { systemContext } from '../../../src/kernel/context.ts'
 import { pollEmails } from '../../../src/resources/emails/poll.ts'
 import { unsubscribeUrl } from '../../../src/resources/marketing/unsubscribe.ts'
 import { seeded, validBody } from '../../support/given.ts'
-import { startReceiver } from '../../support/receiver.ts'
-import { useOne, useServer } from '../../support/using.ts'
+import { useReceiver } from '../../support/outside.ts'
+import { useServer } from '../../support/using.ts'
 
 const stranger = createEncryption('another secret of at least thirty-two characters')
 
-const receiver = useOne(startReceiver)
+const receiver = useReceiver()
 const server = useServer({ config: { webhookAllowHttp: true, webhookAllowCidrs: ['127.0.0.0/8'] } })
-beforeEach(() => {
-  receiver.received.length = 0
-})
 
 /** Returns every stored value, as a thief of the database file would see it. */
 async function wholeDatabase(): Promise<string> {
