@@ -72,7 +72,12 @@ function withCallers(server: TestServer): TestServer {
 /** Returns an object whose members are those of the object that the function returns. */
 const standIn = <T extends object>(of: (name?: string | symbol) => object): T =>
   new Proxy({} as T, {
-    get: (_, name) => Reflect.get(of(name), name),
+    get: (_, name) => {
+      const object = of(name)
+      const value = Reflect.get(object, name)
+      // A method of a class may need its object, because only that has the private fields.
+      return typeof value === 'function' ? value.bind(object) : value
+    },
     set: (_, name, value) => Reflect.set(of(name), name, value),
     has: (_, name) => Reflect.has(of(name), name),
     ownKeys: () => Reflect.ownKeys(of()),
