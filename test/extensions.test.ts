@@ -1,17 +1,13 @@
 // Extension modules with event listeners: the shipped example works, and an invalid module stops
 // the start with an error that names it.
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { loadExtensions } from '../src/extensions.ts'
 import { startServer } from './support/app.ts'
+import { useNewFolder } from './support/folders.ts'
 
-let folder: string
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'accord-listeners-'))
-})
-afterEach(() => rmSync(folder, { recursive: true, force: true }))
+const folder = useNewFolder('listeners')
 
 const write = (name: string, text: string): void => writeFileSync(join(folder, name), text)
 

@@ -1,22 +1,21 @@
 // The charts of reports in a browser: the SVG is well-formed, all texts are inside the picture, and
 // no texts overlap, in a full and in an empty installation.
-import type { Browser, Page } from 'playwright-core'
-import { afterAll, beforeAll, expect, it } from 'vitest'
-import { startServer, type TestServer } from '../support/app.ts'
+import type { Page } from 'playwright-core'
+import { beforeAll, expect, it } from 'vitest'
+import type { TestServer } from '../support/app.ts'
 import { facts } from '../support/schema.ts'
+import { useOne, useSharedServer } from '../support/using.ts'
 import { browserTests, openBrowser } from './chromium.ts'
 
 const { describe } = browserTests
 
 const reports = facts.filter(([, { produces }]) => produces.includes('image/svg+xml')).map(([, { path }]) => path)
 
-let browser: Browser
 let page: Page
+const browser = useOne(openBrowser)
 beforeAll(async () => {
-  browser = await openBrowser()
   page = await browser.newPage({ viewport: { width: 1280, height: 900 } })
 })
-afterAll(() => browser?.close())
 
 interface Word {
   text: string
@@ -98,12 +97,10 @@ const places: Place[] = [
 ]
 
 describe.each(places)('$name', ({ isFull, queries, config }) => {
-  let server: TestServer
+  const server = useSharedServer({ config })
   beforeAll(async () => {
-    server = await startServer({ config })
     if (isFull) await fill(server)
   })
-  afterAll(() => server.close())
 
   it.each(reports)('%s is a picture that can be read', async (path) => {
     for (const query of queries) {

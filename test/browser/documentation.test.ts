@@ -7,15 +7,16 @@ import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import type { Browser, Locator, Page, Response } from 'playwright-core'
+import type { Locator, Page, Response } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
 import { problemCodes } from '../../src/contract/output/problem-codes.ts'
 import { guides } from '../../src/http/docs/guides.ts'
 import { attributes } from '../properties/attribute-values.ts'
 import { adminPassword, contract } from '../support/app.ts'
-import { type Listening, listeningServer } from '../support/listening.ts'
+import { listeningServer } from '../support/listening.ts'
 import { needing } from '../support/programs.ts'
 import { until } from '../support/until.ts'
+import { useOne } from '../support/using.ts'
 import { browserTests, openBrowser, patienceMs, type Watched, watchedContext } from './chromium.ts'
 
 const { describe } = browserTests
@@ -27,20 +28,14 @@ const operations = Object.values(contract.paths as Record<string, Record<string,
   .flatMap((path) => Object.values(path))
   .map(({ operationId }) => operationId)
 
-let browser: Browser
-let server: Listening
 let watched: Watched
 let page: Page
 
+const browser = useOne(openBrowser)
+const server = useOne(listeningServer)
 beforeAll(async () => {
-  browser = await openBrowser()
-  server = await listeningServer()
   // The first request loads Swagger UI into the server.
   await until(async () => (await fetch(`${server.url}/api/admin/documentation`)).ok)
-})
-afterAll(async () => {
-  await browser?.close()
-  await server?.close()
 })
 beforeEach(async () => {
   watched = await watchedContext(browser, server.url)

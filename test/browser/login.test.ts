@@ -1,32 +1,23 @@
 // Signing in, signing out and resetting a password in a browser. The pages work with their content
 // security policy and request nothing from other hosts.
 import type { AddressInfo } from 'node:net'
-import type { Browser, Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
+import type { Page } from 'playwright-core'
+import { afterEach, beforeEach, expect, it } from 'vitest'
 import { adminPassword } from '../support/app.ts'
-import { type Listening, listeningServer } from '../support/listening.ts'
-import { linkIn, type Mailbox, openMailbox } from '../support/mailbox.ts'
+import { listeningServer } from '../support/listening.ts'
+import { linkIn, openMailbox } from '../support/mailbox.ts'
+import { useOne } from '../support/using.ts'
 import { browserTests, openBrowser, patienceMs, type Watched, watchedContext } from './chromium.ts'
 
 const { describe } = browserTests
 
 const fresh = 'quite another password'
-let browser: Browser
-let server: Listening
-let mailbox: Mailbox
 let watched: Watched
 let page: Page
 
-beforeAll(async () => {
-  mailbox = openMailbox()
-  browser = await openBrowser()
-  server = await listeningServer({ smtpUrl: mailbox.url, worker: true })
-})
-afterAll(async () => {
-  await browser?.close()
-  await server?.close()
-  mailbox.close()
-})
+const mailbox = useOne(openMailbox)
+const browser = useOne(openBrowser)
+const server = useOne(() => listeningServer({ smtpUrl: mailbox.url, worker: true }))
 beforeEach(async () => {
   watched = await watchedContext(browser, server.url)
   page = await watched.context.newPage()

@@ -2,16 +2,15 @@
 // site, whose styles and policy must not affect it.
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { Browser, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { adminPassword } from '../support/app.ts'
-import { type Listening, listeningServer } from '../support/listening.ts'
+import { listeningServer } from '../support/listening.ts'
+import { useOne } from '../support/using.ts'
 import { browserTests, openBrowser, patienceMs, watchedContext } from './chromium.ts'
 
 const { describe } = browserTests
 
-let server: Listening
-let browser: Browser
 let host: Server
 let hostUrl: string
 let token: string
@@ -31,9 +30,9 @@ async function call(method: string, path: string, body?: unknown): Promise<any> 
   return answer.json()
 }
 
+const server = useOne(listeningServer)
+const browser = useOne(openBrowser)
 beforeAll(async () => {
-  server = await listeningServer()
-  browser = await openBrowser()
   token = ''
   const login = { email: 'admin@example.com', password: adminPassword, device_name: 'a' }
   token = (await call('POST', '/login', login)).data.token
@@ -67,10 +66,8 @@ beforeAll(async () => {
   await new Promise<void>((resolve) => host.listen(0, '127.0.0.1', resolve))
   hostUrl = `http://127.0.0.1:${(host.address() as AddressInfo).port}`
 })
-afterAll(async () => {
-  await browser?.close()
+afterAll(() => {
   host?.close()
-  await server?.close()
 })
 
 async function makeForm(changes: object = {}): Promise<string> {

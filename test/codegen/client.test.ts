@@ -22,22 +22,21 @@ import { issueToken } from '../../src/kernel/auth/tokens.ts'
 import { signatureHeaders } from '../../src/resources/webhooks/signature.ts'
 import { start } from '../support/app.ts'
 import { codeBlocks } from '../support/code-blocks.ts'
-import { type Listening, listeningServer } from '../support/listening.ts'
+import { listeningServer } from '../support/listening.ts'
 import { type PackedClient, packClient } from '../support/packed-client.ts'
 import { document, follow, type SchemaObject } from '../support/schema.ts'
+import { useOne } from '../support/using.ts'
 
 const run = promisify(execFile)
 
-let server: Listening
 let crm: AccordClient
 let token: string
+const server = useOne(listeningServer)
 beforeAll(async () => {
-  server = await listeningServer()
   const wanted = { userId: 1, name: 't', kind: 'personal', expiresAt: null } as const
   token = (await issueToken(server.store.db, { ...wanted, abilities: ['*'], allowedIps: [] }, start)).text
   crm = createAccordClient({ url: server.url, token })
 })
-afterAll(() => server.close())
 
 const reply = (status: number, headers: Record<string, string> = {}): Response =>
   new Response('{}', { status, headers: { 'content-type': 'application/json', ...headers } })

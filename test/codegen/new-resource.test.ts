@@ -1,13 +1,13 @@
 // Adds a resource with its command, and a field with the steps of CONTRIBUTING, in a copy of the
 // repository. The result must compile, pass the house rules and work over HTTP.
 import { execFile } from 'node:child_process'
-import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { cpSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { namesOf } from '../../codegen/new-resource/names.ts'
+import { useFolder } from '../support/folders.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const copied = [
@@ -80,17 +80,12 @@ function addShelf(scratch: string): void {
 
 /** Step 4: the test of the field, with valid values, null and a value that is too long. */
 const shelfTest = `// The shelf of a location.
-import { afterAll, beforeAll, expect, it } from 'vitest'
-import { startServer, type TestServer } from '../support/app.ts'
+import { expect, it } from 'vitest'
+import { useSharedServer } from '../support/using.ts'
 
-let server: TestServer
-beforeAll(async () => {
-  server = await startServer()
-})
-afterAll(() => server.close())
+const { admin } = useSharedServer()
 
 it('is stored, shown, changed and removed', async () => {
-  const { admin } = server
   const address = { address: '1 Way', country: 'GB', city: 'London', postcode: 'W1' }
   const emails = [{ value: 'ann@example.com' }]
   const warehouse = { name: 'One', contact_name: 'Ann', contact_emails: emails, contact_address: address }
@@ -108,14 +103,12 @@ it('is stored, shown, changed and removed', async () => {
 `
 
 describe('npm run new-resource, and a field by the steps of CONTRIBUTING', () => {
-  let scratch: string
+  const scratch = useFolder('new-resource')
 
   beforeAll(() => {
-    scratch = mkdtempSync(join(tmpdir(), 'accord-new-resource-'))
     for (const path of copied) cpSync(join(root, path), join(scratch, path), { recursive: true })
     symlinkSync(join(root, 'node_modules'), join(scratch, 'node_modules'))
   })
-  afterAll(() => rmSync(scratch, { recursive: true, force: true }))
 
   it('compile, pass their tests and the house test, and register a resource in one line', async () => {
     const node = (...args: string[]) => run(process.execPath, args, { cwd: scratch })

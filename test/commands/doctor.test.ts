@@ -13,7 +13,7 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { sql } from 'kysely'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { migrations } from '../../db/migrate.ts'
 import { Sqlite } from '../../db/sqlite/driver.ts'
 import { openStore } from '../../db/store.ts'
@@ -27,14 +27,11 @@ import type { Config } from '../../src/config/config.ts'
 import { createEncryption } from '../../src/kernel/auth/encryption.ts'
 import { placeOf } from '../../src/kernel/files/file-store.ts'
 import { nameOf, newOwnerId, self } from '../../src/kernel/runtime/process-identity.ts'
-import { type ImapServer, startImap } from '../support/imap.ts'
-import { type Folder, installedFolder, type Said, said, testSecret } from '../support/installed.ts'
+import { startImap } from '../support/imap.ts'
+import { installedFolder, type Said, said, testSecret } from '../support/installed.ts'
+import { useNew, useOne } from '../support/using.ts'
 
-let place: Folder
-beforeEach(async () => {
-  place = await installedFolder({ port: 0 })
-})
-afterEach(() => place.close())
+const place = useNew(() => installedFolder({ port: 0 }))
 
 const inData = (...names: string[]): string => join(place.dataDir, ...names)
 const doctor = (changes: Partial<Config> = {}, options = {}): Promise<Said> =>
@@ -461,11 +458,7 @@ describe('a database elsewhere', () => {
 })
 
 describe('the mailbox', () => {
-  let imap: ImapServer
-  beforeAll(async () => {
-    imap = await startImap()
-  })
-  afterAll(() => imap.close())
+  const imap = useOne(startImap)
 
   it('that lets us in, and the one that does not', async () => {
     imap.deliver('INBOX', 'Subject: Hello\r\n\r\nHello')

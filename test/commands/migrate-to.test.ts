@@ -22,6 +22,7 @@ import { type Folder, installedFolder, said } from '../support/installed.ts'
 import { type Cluster, startCluster } from '../support/postgres-cluster.ts'
 import { needing } from '../support/programs.ts'
 import { facts, parametersOf } from '../support/schema.ts'
+import { useNew } from '../support/using.ts'
 
 const given = process.env.ACCORD_TEST_POSTGRES_URL
 
@@ -244,18 +245,16 @@ onBoth.skipIf(isPostgres)(
     })
 
     describe('with little', () => {
-      let little: Folder
       let target: Store
       let url: string
+      const little = useNew(installedFolder)
       beforeEach(async () => {
-        little = await installedFolder()
         await addPersons(little.store, 3)
         url = await newDatabase()
         target = openStore(url)
       })
       afterEach(async () => {
         await target.close()
-        await little.close()
       })
       const isEmpty = async (): Promise<boolean> =>
         !(await target.dialect.hasTables(target.db as unknown as Kysely<unknown>))

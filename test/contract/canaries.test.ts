@@ -3,12 +3,13 @@
 // the routes of version 1 come from its table. The caller has every permission but sees only own
 // records, of which there are none.
 import { sql } from 'kysely'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { rows } from '../../src/http/compat-v1/rows.ts'
 import { facts, follow, parametersOf } from '../support/schema.ts'
 import { give, people, scopes } from './matrix.scope.ts'
 import { keep } from './matrix.ts'
-import { startWorld, urlOf, type World } from './support.ts'
+import { urlOf } from './support.ts'
+import { useWorld } from './use-world.ts'
 
 const canary = 'qwxcanary'
 /** The beginning of the canaries. A reply may repeat it, as in the links of a page. */
@@ -22,12 +23,11 @@ const texts =
 /** All users who may see imports see the names of their files. */
 const notOfImports = sql`id not in (select file_id from imports where file_id is not null)`
 
-let world: World
+const world = useWorld()
 let token: string
 let planted = 0
 
 beforeAll(async () => {
-  world = await startWorld()
   const { store } = world.server
   const who = await people(world)
   token = await who.seeing('individual')
@@ -56,7 +56,6 @@ beforeAll(async () => {
   await world.server.app.services.searchIndex.rebuildOnline(store)
   await keep(world)
 }, 120_000)
-afterAll(() => world?.server.close())
 
 /** Sends a request and returns a finding if the reply has a canary. */
 async function ask(url: string, headers: Record<string, string> = {}): Promise<string[]> {

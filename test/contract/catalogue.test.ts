@@ -1,7 +1,7 @@
 // The event catalogue: the contract has every event, an operation declares it, and
 // the operation fires its before- and after-event.
 import { Ajv2020 } from 'ajv/dist/2020.js'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { catalogueEvents, eventBases } from '../../codegen/events.ts'
 import { parseEvent, type StoredEvent } from '../../src/jobs/event-consumers.ts'
 import { systemContext } from '../../src/kernel/context.ts'
@@ -10,7 +10,8 @@ import { factsOf } from '../../src/resources/events/event-facts.ts'
 import { listableTypes } from '../../src/resources/events/event-visibility.ts'
 import { document, facts } from '../support/schema.ts'
 import { flows } from './catalogue.flows.ts'
-import { change, startWorld, type World } from './support.ts'
+import { change } from './support.ts'
+import { useWorld } from './use-world.ts'
 
 vi.setConfig({ testTimeout: 240_000, hookTimeout: 60_000 })
 
@@ -130,11 +131,7 @@ describe('the section webhooks of the contract', () => {
 })
 
 describe('what operations fire', () => {
-  let world: World
-  beforeAll(async () => {
-    world = await startWorld()
-  })
-  afterAll(() => world.server.close())
+  const world = useWorld()
 
   it('is the whole catalogue, before and after, and nothing else', async () => {
     const fired = new Set<string>()

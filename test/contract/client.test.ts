@@ -7,7 +7,8 @@ import openapiTS, { astToString } from 'openapi-typescript'
 import ts from 'typescript'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { adminPassword, contract } from '../support/app.ts'
-import { type Listening, listeningServer } from '../support/listening.ts'
+import { listeningServer } from '../support/listening.ts'
+import { useOne } from '../support/using.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const cache = join(root, 'node_modules/.cache')
@@ -121,11 +122,7 @@ beforeAll(async () => {
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 describe('a client generated with openapi-typescript and openapi-fetch', () => {
-  let server: Listening
-  beforeAll(async () => {
-    server = await listeningServer({ adminPassword })
-  })
-  afterAll(() => server.close())
+  const server = useOne(() => listeningServer({ adminPassword }))
 
   it('compiles under --strict where it is right, and nowhere else', () => {
     expect(complaints).toEqual([])

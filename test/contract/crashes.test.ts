@@ -1,12 +1,14 @@
 // Crashes after each commit of every operation with an Idempotency-Key: the repeated request must
 // return the same reply and leave the same database as an uninterrupted request.
 import { sql } from 'kysely'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { type Reply, startServer, type TestServer } from '../support/app.ts'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import type { Reply, TestServer } from '../support/app.ts'
 import { csvOf, importing, path } from '../support/importing.ts'
 import { document, fact, facts } from '../support/schema.ts'
+import { useNewServers } from '../support/using.ts'
 import { type Commits, startAgain, watchCommits } from './commits.ts'
-import { type Answer, type Request, request, send, startWorld, type World } from './support.ts'
+import { type Answer, type Request, request, send } from './support.ts'
+import { useWorld } from './use-world.ts'
 
 let commits: Commits
 beforeAll(() => {
@@ -81,11 +83,7 @@ async function survives(server: TestServer, ask: () => Promise<Outcome['answer']
 const headers = { 'idempotency-key': 'crash' }
 
 describe('after a crash a repeated key', () => {
-  let world: World
-  beforeAll(async () => {
-    world = await startWorld()
-  })
-  afterAll(() => world.server.close())
+  const world = useWorld()
 
   const takesKey = ([, { path, method }]: (typeof facts)[number]): boolean => {
     const { parameters = [] } = (document.paths as any)[path][method]
@@ -135,11 +133,7 @@ describe('after a crash a repeated key', () => {
 })
 
 describe('an import that runs while its caller waits, after a crash,', () => {
-  let server: TestServer
-  beforeEach(async () => {
-    server = await startServer()
-  })
-  afterEach(() => server.close())
+  const server = useNewServers()
 
   const rows = Array.from({ length: 250 }, (_, number) => [`sku-${number}`, `Product ${number}`, number])
   const table = csvOf([['sku', 'name', 'price'], ...rows])

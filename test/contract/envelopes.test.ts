@@ -1,16 +1,13 @@
 // The common parts of replies: statuses, headers, conditional requests and idempotency. A body from
 // GET can be sent with PUT.
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { unique } from '../support/given.ts'
 import { bodySchema, fact, facts, follow, takesHeader } from '../support/schema.ts'
-import { type Answer, change, changesNothing, type Request, request, send, startWorld, type World } from './support.ts'
+import { type Answer, change, changesNothing, type Request, request, send } from './support.ts'
+import { useWorld } from './use-world.ts'
 
-let world: World
-beforeAll(async () => {
-  world = await startWorld()
-})
-afterEach(() => world.server.rewind())
-afterAll(() => world.server.close())
+const world = useWorld()
+beforeEach(() => world.server.rewind())
 
 const handled = facts.filter(([, { servedBy }]) => servedBy === 'handler').map(([id]) => id)
 const gets = facts.filter(([, { method }]) => method === 'get').map(([id]) => id)

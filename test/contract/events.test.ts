@@ -1,22 +1,19 @@
 // Every write fires exactly its pairs of events and logs the matching rows. A dry run and a veto
 // leave nothing.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { Veto } from '../../src/kernel/write/events.ts'
 import { fact, facts, isSilent, takesHeader } from '../support/schema.ts'
-import { change, changesNothing, request, send, startWorld, urlOf, type World } from './support.ts'
+import { change, changesNothing, request, send, urlOf } from './support.ts'
+import { useWorld } from './use-world.ts'
 
 const writers = facts.filter(([, { events }]) => events.length > 0).map(([id]) => id)
 const isMass = (id: string): boolean => /\/mass-\w+$/.test(fact(id).path)
 let refused: string | null = null
-let world: World
 
-beforeAll(async () => {
-  const veto = (event: { name: string }) => {
-    if (event.name === refused) throw new Veto('Not on a Sunday.')
-  }
-  world = await startWorld({ extensions: [(events) => void events.on('*', veto)] })
-})
-afterAll(() => world.server.close())
+const veto = (event: { name: string }) => {
+  if (event.name === refused) throw new Veto('Not on a Sunday.')
+}
+const world = useWorld({ extensions: [(events) => void events.on('*', veto)] })
 
 async function logged(): Promise<string[]> {
   const rows = await world.server.store.db.selectFrom('events').select('name').orderBy('id').execute()

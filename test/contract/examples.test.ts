@@ -1,21 +1,18 @@
 // The examples of the contract are valid, and every operation replies to its example request with
 // its success status. uncovered.txt lists the exceptions and may only shrink.
 import { readFileSync } from 'node:fs'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { type Operation, resolve } from '../../codegen/read.ts'
 import { type ProblemCode, problemCodes, titles } from '../../src/contract/output/problem-codes.ts'
 import { document, fact, facts, follow, type SchemaObject } from '../support/schema.ts'
-import { request, schemaFindings, send, startWorld, type World } from './support.ts'
+import { request, schemaFindings, send } from './support.ts'
+import { useWorld } from './use-world.ts'
 
 const uncovered = readFileSync(new URL('uncovered.txt', import.meta.url), 'utf8')
   .split('\n')
   .filter((line) => line !== '' && !line.startsWith('#'))
-let world: World
 
-beforeAll(async () => {
-  world = await startWorld()
-})
-afterAll(() => world.server.close())
+const world = useWorld()
 
 describe('the world of the walkers', () => {
   it('holds one of everything the contract can create, with every link', () => {
@@ -70,11 +67,7 @@ describe.each(facts.filter(([id]) => !uncovered.includes(id)))('%s', (id, { stat
 
 /** An example must not name a date that has to be in the future. */
 describe('five years later', () => {
-  let later: World
-  beforeAll(async () => {
-    later = await startWorld({ at: '2031-03-01T09:30:00.000Z' })
-  }, 60_000)
-  afterAll(() => later.server.close())
+  const later = useWorld({ at: '2031-03-01T09:30:00.000Z' })
 
   const tried = facts.filter(([id, { method }]) => method !== 'get' && !uncovered.includes(id))
   it.each(tried)('%s still accepts the request that its examples describe', async (id, { status, dryRun }) => {

@@ -1,12 +1,8 @@
 // Query parameters in the style of other APIs: the error names the parameter of this API.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { startServer, type TestServer } from '../support/app.ts'
+import { describe, expect, it } from 'vitest'
+import { useSharedServer } from '../support/using.ts'
 
-let server: TestServer
-beforeAll(async () => {
-  server = await startServer()
-})
-afterAll(() => server.close())
+const server = useSharedServer()
 
 describe('a parameter of the query', () => {
   it.each([

@@ -1,15 +1,13 @@
 // Hostile requests: large bodies with many errors, numbers that a float cannot represent, invalid
 // texts, and timestamps that cannot be stored.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { startServer, type TestServer } from '../support/app.ts'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { useSharedServer } from '../support/using.ts'
 
-let server: TestServer
+const server = useSharedServer()
 beforeAll(async () => {
-  server = await startServer()
   // Compiles the schemas, so that the tests do not include the compile time.
   for (const path of ['/login', '/leads', '/leads/mass-destroy']) await server.admin.post(path, {})
 })
-afterAll(() => server.close())
 
 const mebibyte = 1024 * 1024 - 64
 /** The values that a body may have, with and without a credential. */
@@ -148,11 +146,7 @@ describe('a text', () => {
 })
 
 describe('a moment at the end of time', () => {
-  let far: TestServer
-  beforeAll(async () => {
-    far = await startServer({ config: { timezone: 'America/New_York' } })
-  })
-  afterAll(() => far.close())
+  const far = useSharedServer({ config: { timezone: 'America/New_York' } })
 
   it.each([
     '9999-12-31',

@@ -1,16 +1,13 @@
 // Invalid input for every operation, generated from the contract: each property and parameter
 // violates its schema in every possible way. The reply names the field, is never a 5xx, and nothing
 // is written.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { bodySchema, fact, facts, parametersOf, takesHeader, typesOf } from '../support/schema.ts'
 import { type Breakage, badTexts, breakagesOf, danglingReferences } from './breakages.ts'
-import { changesNothing, type Request, request, send, short, startWorld, type World } from './support.ts'
+import { changesNothing, type Request, request, send, short } from './support.ts'
+import { useWorld } from './use-world.ts'
 
-let world: World
-beforeAll(async () => {
-  world = await startWorld()
-})
-afterAll(() => world.server.close())
+const world = useWorld()
 
 const ids = facts.filter(([, each]) => each.servedBy === 'handler').map(([id]) => id)
 // A body of bytes has no fields, so its errors are 400.

@@ -1,6 +1,6 @@
 // The authorization matrix: every operation with every missing right, and every record with callers
 // who may and may not see it. All parts share one world.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, describe, expect, it } from 'vitest'
 import { facts } from '../support/schema.ts'
 import { assignmentCells, writing } from './matrix.assignment.ts'
 import { credentialCells } from './matrix.credentials.ts'
@@ -15,17 +15,12 @@ import { secretCells } from './matrix.secrets.ts'
 import { sessionCells } from './matrix.sessions.ts'
 import { tokenCells } from './matrix.tokens.ts'
 import { Cells } from './matrix.ts'
-import { startWorld, type World } from './support.ts'
+import type { World } from './support.ts'
+import { useWorld } from './use-world.ts'
 
 const cells = new Cells()
-let world: World
-beforeAll(async () => {
-  world = await startWorld({ config: { tokenIdleDays: 30 } })
-})
-afterAll(async () => {
-  await world.server.close()
-  console.info(cells.summary())
-})
+const world = useWorld({ config: { tokenIdleDays: 30 } })
+afterAll(() => console.info(cells.summary()))
 
 const of = (): World => world
 

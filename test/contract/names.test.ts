@@ -1,15 +1,12 @@
 // Wherever a body of the contract takes the id of a record, it also takes an object that names the
 // record, with the same result.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { resources } from '../../src/operations.ts'
 import { bodySchema, facts, follow, type SchemaObject, takesHeader } from '../support/schema.ts'
-import { request, send, startWorld, type World } from './support.ts'
+import { request, send } from './support.ts'
+import { useWorld } from './use-world.ts'
 
-let world: World
-beforeAll(async () => {
-  world = await startWorld()
-})
-afterAll(() => world.server.close())
+const world = useWorld()
 
 interface Place {
   path: (string | number)[]

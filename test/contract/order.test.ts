@@ -1,14 +1,10 @@
 // The order of checks: before authentication, only the size of a body is checked. The
 // method is checked before the body, and the record in the path before errors of the body.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { startServer, type TestServer } from '../support/app.ts'
+import { describe, expect, it } from 'vitest'
 import { fact } from '../support/schema.ts'
+import { useSharedServer } from '../support/using.ts'
 
-let server: TestServer
-beforeAll(async () => {
-  server = await startServer()
-})
-afterAll(() => server.close())
+const server = useSharedServer()
 
 describe('before it is known who asks', () => {
   const inject = async (method: string, url: string, headers: Record<string, string>, payload?: string) => {

@@ -2,10 +2,11 @@
 // list of a million records is as fast as one of ten thousand. Exceptions are listed here with
 // their reasons.
 import { sql } from 'kysely'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { start, startServer, type TestServer } from '../support/app.ts'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { start } from '../support/app.ts'
 import { fact, parametersOf, sample } from '../support/schema.ts'
 import { statementsOf } from '../support/statements.ts'
+import { useSharedServer } from '../support/using.ts'
 
 /** The tables of lists that can become large. All other lists contain settings. */
 const tables = {
@@ -37,9 +38,8 @@ const looked: Partial<Record<List, string[]>> = {
   listEmails: ['has_attachments'],
 }
 
-let server: TestServer
+const server = useSharedServer()
 beforeAll(async () => {
-  server = await startServer()
   const { db } = server.store
   for (const id of [1, 2, 3]) {
     const stamps = { created_at: start, updated_at: start }
@@ -55,7 +55,6 @@ beforeAll(async () => {
       .execute()
   }
 })
-afterAll(() => server.close())
 
 interface Plan {
   statement: string

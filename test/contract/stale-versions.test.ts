@@ -1,13 +1,10 @@
 // A PUT of a whole reply warns when it is of an older version and changes something.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { facts } from '../support/schema.ts'
-import { request, send, startWorld, type World } from './support.ts'
+import { request, send } from './support.ts'
+import { useWorld } from './use-world.ts'
 
-let world: World
-beforeAll(async () => {
-  world = await startWorld()
-})
-afterAll(() => world.server.close())
+const world = useWorld()
 
 const ids = facts
   .filter(

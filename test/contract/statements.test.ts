@@ -1,10 +1,11 @@
 // Lists do not run a query for each row: a page of many records needs as many SQL statements as a
 // page of few, with and without `include`. Tests every list of the contract.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { seeded, unique, validBody } from '../support/given.ts'
 import { bodySchema, creators, entityOf, fact, facts, isReference, parametersOf, typesOf } from '../support/schema.ts'
 import { statementsOf } from '../support/statements.ts'
-import { links, request, send, startWorld, urlOf, type World } from './support.ts'
+import { links, request, send, urlOf } from './support.ts'
+import { useWorld } from './use-world.ts'
 
 const few = 3
 const many = 12
@@ -13,13 +14,11 @@ const lists = facts.filter(([id, { query }]) => id.startsWith('list') && 'per_pa
 /** The lists with too few records to compare two page sizes. */
 const thin = new Set<string>()
 
-let world: World
+const world = useWorld()
 beforeAll(async () => {
-  world = await startWorld()
   for (const [entity, id] of creators) await fill(entity, id)
   for (const [id, { method, path }] of facts) if (method === 'put' && path.endsWith('/{id}')) await rename(id)
 }, 300_000)
-afterAll(() => world.server.close())
 
 type Json = Record<string, unknown>
 

@@ -1,14 +1,11 @@
 // The contract lists every status that an operation can return because of its body, headers or key.
 // The test also causes these statuses where possible.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { bodySchema, fact, facts, parametersOf, takesHeader } from '../support/schema.ts'
-import { changesNothing, request, send, startWorld, type World } from './support.ts'
+import { changesNothing, request, send } from './support.ts'
+import { useWorld } from './use-world.ts'
 
-let world: World
-beforeAll(async () => {
-  world = await startWorld()
-})
-afterAll(() => world.server.close())
+const world = useWorld()
 
 const ids = facts.filter(([, each]) => each.servedBy === 'handler').map(([id]) => id)
 const isShown = (id: string): boolean => fact(id).method === 'get' && fact(id).produces.includes('application/json')

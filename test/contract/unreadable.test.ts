@@ -1,16 +1,13 @@
 // Malformed requests to every operation: bodies that are not a JSON object, invalid ids, wrong
 // methods and invalid encoding. Each gets its documented problem, never a 5xx, and nothing is
 // written.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { bodySchema, fact, facts, parametersOf, takesFormOnly } from '../support/schema.ts'
 import { unknownId } from './breakages.ts'
-import { changesNothing, request, send, short, startWorld, urlOf, type World } from './support.ts'
+import { changesNothing, request, send, short, urlOf } from './support.ts'
+import { useWorld } from './use-world.ts'
 
-let world: World
-beforeAll(async () => {
-  world = await startWorld()
-})
-afterAll(() => world.server.close())
+const world = useWorld()
 
 const ids = facts.filter(([, each]) => each.servedBy === 'handler').map(([id]) => id)
 const tooLarge = JSON.stringify({ a: 'x'.repeat(1024 * 1024) })

@@ -1,17 +1,13 @@
 // A cached query: compiled once for each length of its lists, and run with the values of each call.
 import fc from 'fast-check'
 import { sql } from 'kysely'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { type Bound, cachedQuery } from '../../db/cached-query.ts'
 import type { Db } from '../../db/store.ts'
-import { startServer, type TestServer } from '../support/app.ts'
 import { statementsOf } from '../support/statements.ts'
+import { useSharedServer } from '../support/using.ts'
 
-let server: TestServer
-beforeAll(async () => {
-  server = await startServer()
-})
-afterAll(() => server.close())
+const server = useSharedServer()
 
 let built = 0
 const sources = cachedQuery((db: Db, ids: Bound<number[]>) => {

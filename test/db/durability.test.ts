@@ -1,29 +1,27 @@
 // A full disk, a read-only database, and long reads of another connection: a transaction is stored
 // completely or not at all, the connection stays usable, and the size of the WAL is limited.
-import { existsSync, mkdtempSync, rmSync, statSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { migrate } from '../../db/migrate.ts'
 import { storageFaultOf } from '../../db/storage-errors.ts'
 import { openImage, openStore, type Store } from '../../db/store.ts'
+import { useNewFolder } from '../support/folders.ts'
 
 const isFull = process.env.ACCORD_TEST_FULL === '1'
 const maxLogLength = 16 * 1024 * 1024
 
-let folder: string
+const folder = useNewFolder('durability')
 let file: string
 let store: Store
 beforeEach(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'accord-durability-'))
   file = join(folder, 'accord.db')
   store = openStore(`sqlite:${file}`)
   await migrate(store)
 })
 afterEach(async () => {
   await store.close()
-  rmSync(folder, { recursive: true, force: true })
 })
 
 const source = (name: string) => ({ name, name_key: name.toLowerCase(), created_at: 'now', updated_at: 'now' })

@@ -1,6 +1,5 @@
 // Storage faults of every connection and thread are recorded (db/sqlite/storage-faults.ts).
-import { closeSync, mkdtempSync, openSync, rmSync, writeFileSync, writeSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { closeSync, openSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import { sql } from 'kysely'
@@ -9,6 +8,8 @@ import { Sqlite } from '../../db/sqlite/driver.ts'
 import { createFaultLog, type FaultKind, ioQuietMs, maxBusyMs } from '../../db/sqlite/storage-faults.ts'
 import { openStore, type RecordedFault, type Store } from '../../db/store.ts'
 import { startServer } from '../support/app.ts'
+import { openAt } from '../support/engine.ts'
+import { useNewFolder } from '../support/folders.ts'
 
 const error = (code: string) => new Sqlite.SqliteError('fails', code)
 const present = (faults: readonly RecordedFault[]): FaultKind[] =>
@@ -64,15 +65,13 @@ describe('maintenance', () => {
   })
 })
 
-let folder: string
+const folder = useNewFolder('faults')
 let file: string
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'accord-faults-'))
   file = join(folder, 'faults.db')
 })
 afterEach(() => {
   vi.restoreAllMocks()
-  rmSync(folder, { recursive: true, force: true })
 })
 
 describe('a store', () => {
@@ -120,12 +119,7 @@ describe('a store', () => {
 
 describe('a thread of maintenance that fails', () => {
   it('is told by /readyz and /metrics until a round succeeds, and requests are answered', async () => {
-    const server = await startServer({
-      open(image) {
-        writeFileSync(file, image)
-        return openStore(`sqlite:${file}`)
-      },
-    })
+    const server = await startServer({ open: openAt(file) })
     const ready = async () => {
       const { status, body } = await server.anonymous.get('//readyz')
       return [status, body.checks?.maintenance]

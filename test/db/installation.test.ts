@@ -1,19 +1,15 @@
 // The installation id of a database never changes.
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { findInstallation, installationOf } from '../../db/installation.ts'
 import { migrations } from '../../db/migrate.ts'
 import { openStore } from '../../db/store.ts'
 import { listTraces } from '../../src/installation/installation.ts'
 import { testConfig } from '../support/app.ts'
+import { useNewFolder } from '../support/folders.ts'
 
-let folder: string
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'accord-installation-'))
-})
-afterEach(() => rmSync(folder, { recursive: true, force: true }))
+const folder = useNewFolder('installation')
 
 const seedRole = async (url: string): Promise<void> => {
   const store = openStore(url)

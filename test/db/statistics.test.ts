@@ -2,17 +2,13 @@
 // analysis.
 
 import { sql } from 'kysely'
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import { Sqlite } from '../../db/sqlite/driver.ts'
-import { startServer, type TestServer } from '../support/app.ts'
+import { useNewServers } from '../support/using.ts'
 
-let server: TestServer
-beforeEach(async () => {
-  server = await startServer()
-})
-afterEach(async () => {
+const server = useNewServers()
+afterEach(() => {
   vi.restoreAllMocks()
-  await server.close()
 })
 
 const stamp = '2026-03-01T09:30:00.000Z'

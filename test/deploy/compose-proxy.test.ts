@@ -1,15 +1,15 @@
 // The reverse proxy of compose.cluster.yaml with its configuration, in front of two servers.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { issueToken } from '../../src/kernel/auth/tokens.ts'
 import { type Running, startServer } from '../../src/server.ts'
 import { start } from '../support/app.ts'
+import { useFolder } from '../support/folders.ts'
 import { freePort } from '../support/free-port.ts'
 import { type Listening, listeningServer } from '../support/listening.ts'
 import { findProgram, needing } from '../support/programs.ts'
@@ -31,7 +31,7 @@ function caddyfile(url: string, one: Running, two: Running): string {
 }
 
 needing('caddy').describe('behind the proxy of compose.cluster.yaml', { timeout: 120_000 }, () => {
-  let folder: string
+  const folder = useFolder('proxy')
   let one: Listening
   let two: Running
   let caddy: ChildProcess
@@ -39,7 +39,6 @@ needing('caddy').describe('behind the proxy of compose.cluster.yaml', { timeout:
   let token: string
 
   beforeAll(async () => {
-    folder = mkdtempSync(join(tmpdir(), 'accord-proxy-'))
     url = `http://127.0.0.1:${await freePort()}`
     one = await listeningServer({ trustedProxies: ['127.0.0.1'], appUrl: url })
     two = await startServer(one.app.services.config)
@@ -59,7 +58,6 @@ needing('caddy').describe('behind the proxy of compose.cluster.yaml', { timeout:
     if (caddy.kill('SIGTERM')) await ended
     await two.close()
     await one.close()
-    rmSync(folder, { recursive: true, force: true })
   })
 
   const send = (method: string, path: string, more: Record<string, string> = {}) =>

@@ -1,18 +1,19 @@
 // nginx with the configuration in deploy/nginx, in front of a server.
 import { type ChildProcess, execFile, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { issueToken } from '../../src/kernel/auth/tokens.ts'
 import { start } from '../support/app.ts'
+import { useFolder } from '../support/folders.ts'
 import { freePort } from '../support/free-port.ts'
-import { type Listening, listeningServer } from '../support/listening.ts'
+import { listeningServer } from '../support/listening.ts'
 import { findProgram, needing } from '../support/programs.ts'
 import { until } from '../support/until.ts'
+import { useOne } from '../support/using.ts'
 import { isReady, passesEventsAndFiles, sendThrough } from './passing.ts'
 
 const run = promisify(execFile)
@@ -41,15 +42,13 @@ function writeConfiguration(folder: string, text: string): string {
 }
 
 needing('nginx', 'openssl').describe('behind nginx', () => {
-  let folder: string
-  let server: Listening
+  const folder = useFolder('nginx')
   let nginx: ChildProcess
   let url: string
   let token: string
 
+  const server = useOne(() => listeningServer({ trustedProxies: ['127.0.0.1'], appUrl: 'https://crm.example.com' }))
   beforeAll(async () => {
-    folder = mkdtempSync(join(tmpdir(), 'accord-nginx-'))
-    server = await listeningServer({ trustedProxies: ['127.0.0.1'], appUrl: 'https://crm.example.com' })
     token = (
       await issueToken(
         server.store.db,
@@ -74,8 +73,6 @@ needing('nginx', 'openssl').describe('behind nginx', () => {
   afterAll(async () => {
     const ended = once(nginx, 'exit')
     if (nginx.kill('SIGTERM')) await ended
-    await server.close()
-    rmSync(folder, { recursive: true, force: true })
   })
 
   passesEventsAndFiles(() => ({ url, token }))

@@ -1,24 +1,20 @@
 // A damaged page of the database, and failing maintenance: affected requests get 503, others
 // succeed, and /readyz, /metrics and the log report the fault.
-import { closeSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { closeSync, openSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it } from 'vitest'
 import { Sqlite } from '../../db/sqlite/driver.ts'
 import { accord, accordServing, type Serving } from '../support/accord.ts'
+import { useNewFolder } from '../support/folders.ts'
 
 const password = 'correct horse battery'
 const settings = { ACCORD_ADMIN_PASSWORD: password, ACCORD_LOG_LEVEL: 'info' }
 
-let folder: string
+const folder = useNewFolder('damaged')
 let serving: Serving | undefined
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'accord-damaged-'))
-})
 afterEach(async () => {
   await serving?.stop('SIGKILL')
   serving = undefined
-  rmSync(folder, { recursive: true, force: true })
 })
 
 /** Overwrites the first page of a table. */

@@ -1,11 +1,11 @@
 // A full disk: a small file system that the test fills at a random moment while the server writes.
 // Only writes get 503, no acknowledged write is lost, and the server recovers when there is space.
 import { spawnSync } from 'node:child_process'
-import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { closeSync, mkdirSync, openSync, rmSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { accord, accordServing, type Serving } from '../support/accord.ts'
+import { useNewFolder } from '../support/folders.ts'
 import { audit, nothing } from './audit.ts'
 import { seeded } from './chance.ts'
 import { call, type Door, isShed, type Load, patiently, prepare } from './load.ts'
@@ -19,12 +19,11 @@ const fileBytes = 96 * 1024
 /** The number of refused writes after which space is freed. */
 const refusals = 25
 
-let folder: string
+const folder = useNewFolder('disk')
 let dataDir: string
 let isMounted = false
 let serving: Serving | undefined
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'accord-disk-'))
   dataDir = join(folder, 'data')
   mkdirSync(dataDir, { mode: 0o700 })
   isMounted = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=96m,mode=700', 'tmpfs', dataDir]).status === 0
@@ -32,7 +31,6 @@ beforeEach(() => {
 afterEach(async () => {
   await serving?.stop()
   if (isMounted) spawnSync('umount', [dataDir])
-  rmSync(folder, { recursive: true, force: true })
 })
 
 /** Fills the disk. Returns a function that frees the space. */

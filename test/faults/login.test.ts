@@ -1,20 +1,19 @@
 // Guessing accounts and passwords: attempts at all endpoints that check a password count together,
 // also when they are concurrent. test/timing/login.test.ts measures the reply time.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { adminPassword, startServer, type TestServer } from '../support/app.ts'
+import { beforeEach, describe, expect, it } from 'vitest'
+import { adminPassword } from '../support/app.ts'
 import { openPage, type Page } from '../support/page.ts'
 import { password, someone } from '../support/people.ts'
+import { useNewServers } from '../support/using.ts'
 
 const email = 'admin@example.com'
 
-let server: TestServer
 let page: Page
+const server = useNewServers()
 beforeEach(async () => {
-  server = await startServer()
   page = openPage(server)
   await page.get('/csrf-cookie')
 })
-afterEach(() => server.close())
 
 /** Three endpoints that check a password. Each function returns the status. */
 const doors: ((guess: string) => Promise<number>)[] = [

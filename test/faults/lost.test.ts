@@ -17,18 +17,19 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { migrate } from '../../db/migrate.ts'
 import { Sqlite } from '../../db/sqlite/driver.ts'
 import { openStore } from '../../db/store.ts'
 import { accord, accordKilledAfter, accordServing } from '../support/accord.ts'
+import { useNewFolder } from '../support/folders.ts'
 import { isFull } from './serving.ts'
 
 const password = 'correct horse battery'
 const settings = { ACCORD_ADMIN_PASSWORD: password, ACCORD_PORT: '0', ACCORD_LOG_LEVEL: 'error' }
 
 let template: string
-let folder: string
+const folder = useNewFolder('lost')
 let backup: string
 
 /** Creates an installation with twenty uploads and a backup of it. */
@@ -60,11 +61,6 @@ beforeAll(async () => {
 afterAll(() => {
   for (const each of [template, backup]) rmSync(each, { recursive: true, force: true })
 })
-
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'accord-lost-'))
-})
-afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
 const inData = (...names: string[]): string => join(folder, 'data', ...names)
 

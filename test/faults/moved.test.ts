@@ -1,21 +1,12 @@
 // The data folder is removed or the database replaced while a server is running: within a second,
 // the server refuses writes and reports the problem. Also tests a missing or different secret for a
 // database with encrypted values.
-import {
-  copyFileSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
-import { tmpdir } from 'node:os'
+import { copyFileSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it } from 'vitest'
 import { accord, accordServing, type Serving } from '../support/accord.ts'
+import { useNewFolder } from '../support/folders.ts'
 import { until } from '../support/until.ts'
 
 const password = 'correct horse battery'
@@ -23,15 +14,11 @@ const settings = { ACCORD_ADMIN_PASSWORD: password, ACCORD_LOG_LEVEL: 'error' }
 /** Longer than the interval of the server's checks, which is a second. */
 const lookedMs = 1_600
 
-let folder: string
+const folder = useNewFolder('moved')
 let serving: Serving | undefined
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'accord-moved-'))
-})
 afterEach(async () => {
   await serving?.stop('SIGKILL')
   serving = undefined
-  rmSync(folder, { recursive: true, force: true })
 })
 
 const inData = (...names: string[]): string => join(folder, 'data', ...names)

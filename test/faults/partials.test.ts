@@ -1,22 +1,16 @@
 // A backup removes only incomplete backups of the same installation whose process has ended.
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { installationOf } from '../../db/installation.ts'
 import { openCopy } from '../../db/store.ts'
 import { nameOf, newOwnerId, self } from '../../src/kernel/runtime/process-identity.ts'
 import { accord } from '../support/accord.ts'
+import { useNewFolder } from '../support/folders.ts'
 
 const settings = { ACCORD_PORT: '0', ACCORD_ADMIN_PASSWORD: 'correct horse battery', ACCORD_LOG_LEVEL: 'error' }
 
-let folder: string
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'accord-start-'))
-})
-afterEach(() => {
-  rmSync(folder, { recursive: true, force: true })
-})
+const folder = useNewFolder('start')
 
 const inData = (...names: string[]): string => join(folder, 'data', ...names)
 

@@ -1,17 +1,18 @@
 // Runs the workflows of the served Arazzo document with `redocly respect` against a server, a
 // webhook receiver and a mail server.
 import { execFile } from 'node:child_process'
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { cpSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { adminPassword } from '../support/app.ts'
-import { type Listening, listeningServer } from '../support/listening.ts'
-import { type Receiver, startReceiver } from '../support/receiver.ts'
+import { useFolder } from '../support/folders.ts'
+import { listeningServer } from '../support/listening.ts'
+import { startReceiver } from '../support/receiver.ts'
 import { facts } from '../support/schema.ts'
-import { type SmtpServer, startSmtp } from '../support/smtp.ts'
+import { startSmtp } from '../support/smtp.ts'
+import { useOne } from '../support/using.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const written = 'src/http/docs/arazzo.yaml'
@@ -28,33 +29,25 @@ interface Finished {
   output: string
 }
 
-let folder: string
+const folder = useFolder('arazzo')
 /** The document as the server sends it. */
 let source: string
-let server: Listening
-let receiver: Receiver
-let smtp: SmtpServer
-beforeAll(async () => {
-  receiver = await startReceiver()
-  smtp = await startSmtp()
-  server = await listeningServer({
+const receiver = useOne(startReceiver)
+const smtp = useOne(startSmtp)
+const server = useOne(() =>
+  listeningServer({
     webhookAllowHttp: true,
     webhookAllowCidrs: ['127.0.0.1/32'],
     smtpUrl: smtp.url,
     worker: true,
-  })
-  folder = mkdtempSync(join(tmpdir(), 'accord-arazzo-'))
+  }),
+)
+beforeAll(async () => {
   source = join(folder, 'arazzo.yaml')
   const reply = await fetch(`${server.url}/api/admin/arazzo.yaml`)
   expect([reply.status, reply.headers.get('content-type')]).toEqual([200, 'application/yaml; charset=utf-8'])
   writeFileSync(source, await reply.text())
   cpSync(join(root, 'test/flows/arazzo/persons.csv'), join(folder, 'persons.csv'))
-})
-afterAll(async () => {
-  await server?.close()
-  await receiver?.close()
-  await smtp?.close()
-  rmSync(folder, { recursive: true, force: true })
 })
 
 function run(args: readonly string[]): Promise<Finished> {

@@ -3,7 +3,7 @@
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { sql } from 'kysely'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { openCopy } from '../../db/store.ts'
 import { backupCommand, permissionError } from '../../src/commands/backup/backup.ts'
 import { backupName, readManifest } from '../../src/commands/backup/manifest.ts'
@@ -11,13 +11,10 @@ import { placeOf } from '../../src/kernel/files/file-store.ts'
 import { testConfig } from '../support/app.ts'
 import { file, form } from '../support/form.ts'
 import { given } from '../support/given.ts'
-import { type Installed, installed, said } from '../support/installed.ts'
+import { installed, said } from '../support/installed.ts'
+import { useNew } from '../support/using.ts'
 
-let place: Installed
-beforeEach(async () => {
-  place = await installed()
-})
-afterEach(() => place.close())
+const place = useNew(installed)
 
 const folderOf = (name = 'backups'): string => join(place.dataDir, name)
 const backup = (options = {}) => said(() => backupCommand(place.config, options))

@@ -1,31 +1,22 @@
 // Commands with files in a bucket: a backup contains the files, a restore uploads them to a bucket,
 // and `accord doctor` checks the bucket.
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { backupCommand } from '../../src/commands/backup/backup.ts'
 import { doctorCommand } from '../../src/commands/doctor/doctor.ts'
 import { restoreCommand } from '../../src/commands/restore/restore.ts'
 import { placeOf } from '../../src/kernel/files/file-store.ts'
 import { testConfig } from '../support/app.ts'
+import { useNewFolder } from '../support/folders.ts'
 import { file, form } from '../support/form.ts'
-import { type Installed, installed, said } from '../support/installed.ts'
-import { bucketSettings, type S3Server, startS3 } from '../support/s3.ts'
+import { installed, said } from '../support/installed.ts'
+import { bucketSettings, startS3 } from '../support/s3.ts'
+import { useNew } from '../support/using.ts'
 
-let s3: S3Server
-let place: Installed
-let root: string
-beforeEach(async () => {
-  s3 = await startS3()
-  place = await installed(bucketSettings(s3))
-  root = mkdtempSync(join(tmpdir(), 'accord-bucket-'))
-})
-afterEach(async () => {
-  await place.close()
-  await s3.stop()
-  rmSync(root, { recursive: true, force: true })
-})
+const root = useNewFolder('bucket')
+const s3 = useNew(startS3)
+const place = useNew(() => installed(bucketSettings(s3)))
 
 async function upload(content: string): Promise<string> {
   const { body, headers } = await form({ file: file('figures.txt', content) })

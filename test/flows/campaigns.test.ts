@@ -1,8 +1,7 @@
 // A campaign whose server and worker are killed (`kill -9`) at random moments, with a real SMTP
 // server: every address has exactly one row, no mail arrives twice, and each kill leaves at most
 // one uncertain mail. ACCORD_TEST_FULL=1 uses 5,000 recipients and 16 kills.
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -11,19 +10,19 @@ import { processCampaignsCommand } from '../../src/commands/mail.ts'
 import { issueToken } from '../../src/kernel/auth/tokens.ts'
 import { accord, accordServing, type Serving } from '../support/accord.ts'
 import { seededImage, start, testConfig } from '../support/app.ts'
+import { useNewFolder } from '../support/folders.ts'
 import { type SmtpServer, startSmtp } from '../support/smtp.ts'
 
 const full = process.env.ACCORD_TEST_FULL === '1'
 /** The number of concurrent mails over all workers. */
 const slots = 1
 
-let folder: string
+const folder = useNewFolder('campaigns')
 let smtp: SmtpServer
 let store: Store
 let serving: Serving | undefined
 
 beforeEach(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'accord-campaigns-'))
   mkdirSync(join(folder, 'data'))
   writeFileSync(join(folder, 'data', 'accord.db'), await seededImage())
   smtp = await startSmtp()
@@ -34,7 +33,6 @@ afterEach(async () => {
   serving = undefined
   await store.close()
   await smtp.close()
-  rmSync(folder, { recursive: true, force: true })
 })
 
 const environment = () => ({ ACCORD_SMTP_URL: smtp.url, ACCORD_CAMPAIGN_RATE: '1000000' })

@@ -1,27 +1,22 @@
 // Runs client/program.ts, which uses only the contract, against a real server.
 import { readFileSync } from 'node:fs'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { adminPassword } from '../support/app.ts'
-import { type Listening, listeningServer } from '../support/listening.ts'
-import { type Receiver, startReceiver } from '../support/receiver.ts'
+import { listeningServer } from '../support/listening.ts'
+import { startReceiver } from '../support/receiver.ts'
 import { until } from '../support/until.ts'
+import { useOne } from '../support/using.ts'
 import { program } from './client/program.ts'
 
-let server: Listening
-let receiver: Receiver
-beforeAll(async () => {
-  receiver = await startReceiver()
-  server = await listeningServer({
+const receiver = useOne(startReceiver)
+const server = useOne(() =>
+  listeningServer({
     adminPassword,
     worker: true,
     webhookAllowHttp: true,
     webhookAllowCidrs: ['127.0.0.1/32'],
-  })
-})
-afterAll(async () => {
-  await server.close()
-  await receiver.close()
-})
+  }),
+)
 
 it('signs in, writes safely, reads every page, is told with a signature and follows the feed', async () => {
   const told = async () => {

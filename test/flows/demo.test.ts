@@ -1,18 +1,16 @@
 // `accord demo` as a process: it prints its URLs, and Ctrl-C removes all its files.
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, mkdirSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, expect, it } from 'vitest'
+import { beforeEach, expect, it } from 'vitest'
 import { accord, accordServing } from '../support/accord.ts'
+import { useNewFolder } from '../support/folders.ts'
 
-let folder: string
+const folder = useNewFolder('demo-test')
 let temporary: string
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'accord-demo-test-'))
   temporary = join(folder, 'tmp')
   mkdirSync(temporary)
 })
-afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
 it('prints its addresses, reads no settings, and leaves nothing behind', { timeout: 240_000 }, async () => {
   const environment = {

@@ -1,28 +1,19 @@
 // Runs the shell commands of the guide to imports as they stand there, and checks what they leave.
 import { execFile } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { issueToken } from '../../src/kernel/auth/tokens.ts'
 import { start } from '../support/app.ts'
 import { codeBlocks } from '../support/code-blocks.ts'
-import { type Listening, listeningServer } from '../support/listening.ts'
+import { useFolder } from '../support/folders.ts'
+import { listeningServer } from '../support/listening.ts'
 import { needing } from '../support/programs.ts'
+import { useOne } from '../support/using.ts'
 
 const commands = codeBlocks('src/http/docs/guides/imports.md', 'sh').join('')
 
-let server: Listening
-let folder: string
-beforeAll(async () => {
-  server = await listeningServer({ worker: true })
-  folder = mkdtempSync(join(tmpdir(), 'accord-guide-'))
-})
-afterAll(async () => {
-  await server.close()
-  rmSync(folder, { recursive: true, force: true })
-})
+const folder = useFolder('guide')
+const server = useOne(() => listeningServer({ worker: true }))
 
 needing('curl', 'jq').describe('the guide to imports', () => {
   it('imports the person of its file', async () => {

@@ -1,7 +1,6 @@
 // Requests with an Idempotency-Key and `kill -9` at random moments: when they are repeated after a
 // restart, each key gets its first reply or is executed for the first time.
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, it } from 'vitest'
@@ -9,17 +8,17 @@ import { openStore, type Store } from '../../db/store.ts'
 import { issueToken } from '../../src/kernel/auth/tokens.ts'
 import { accordServing, type Serving } from '../support/accord.ts'
 import { seededImage, start } from '../support/app.ts'
+import { useNewFolder } from '../support/folders.ts'
 
 const full = process.env.ACCORD_TEST_FULL === '1'
 const kills = full ? 10 : 2
 const clients = 32
 
-let folder: string
+const folder = useNewFolder('keys')
 let store: Store
 let token: string
 let serving: Serving | undefined
 beforeEach(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'accord-keys-'))
   mkdirSync(join(folder, 'data'))
   writeFileSync(join(folder, 'data', 'accord.db'), await seededImage())
   store = openStore(`sqlite:${join(folder, 'data', 'accord.db')}`)
@@ -30,7 +29,6 @@ afterEach(async () => {
   await serving?.stop('SIGKILL')
   serving = undefined
   await store.close()
-  rmSync(folder, { recursive: true, force: true })
 })
 
 /** Returns the reply, or null if there was none. */

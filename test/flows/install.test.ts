@@ -1,8 +1,7 @@
 // Installation from an empty folder with the command line.
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { doctorCommand } from '../../src/commands/doctor/doctor.ts'
 import { serveCommand } from '../../src/commands/serve.ts'
 import { createTokenCommand } from '../../src/commands/token.ts'
@@ -11,14 +10,11 @@ import { readConfig } from '../../src/config/config.ts'
 import { publishContract } from '../../src/installation/data-folder.ts'
 import { accord, accordCutShort, accordServing } from '../support/accord.ts'
 import { testConfig } from '../support/app.ts'
+import { useNewFolder } from '../support/folders.ts'
 import { installed, said } from '../support/installed.ts'
 import { listeningServer } from '../support/listening.ts'
 
-let folder: string
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'accord-install-'))
-})
-afterEach(() => rmSync(folder, { recursive: true, force: true }))
+const folder = useNewFolder('install')
 
 const modeOf = (name: string): number => statSync(join(folder, name)).mode & 0o777
 const textOf = (name: string): string => readFileSync(join(folder, name), 'utf8')

@@ -1,70 +1,39 @@
 // Sending and receiving mail with a real SMTP server and a real mailbox: mails of both ways form
 // one thread, a mail that arrives twice is stored once, and no mail is lost when the mailbox
 // misbehaves.
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, beforeEach, describe, expect, it } from 'vitest'
 import type { Schema } from '../../src/contract/types.ts'
 import { Veto } from '../../src/kernel/write/events.ts'
 import { createMailer } from '../../src/mail/outbound.ts'
-import { startServer, type TestServer } from '../support/app.ts'
 import { form } from '../support/form.ts'
 import { given } from '../support/given.ts'
-import { type ImapServer, startImap } from '../support/imap.ts'
 import { letter } from '../support/mailbox.ts'
+import { poll, useImap, useSmtp } from '../support/outside.ts'
 import { realMail, realMails, type WantedMail } from '../support/real-mails.ts'
-import { type SmtpServer, startSmtp } from '../support/smtp.ts'
+import { useServer } from '../support/using.ts'
 
 type Email = Schema<'Email'>
 
 const inbound = '//admin/mail/inbound-parse?secret=open'
 
-let smtp: SmtpServer
-let imap: ImapServer
-let server: TestServer
-beforeAll(async () => {
-  smtp = await startSmtp()
-  server = await startServer({
-    mailer: createMailer({ url: smtp.url, domain: 'localhost' }),
-    config: { mailReceiver: 'webklex-imap', inboundSecret: 'open' },
-    extensions: [
-      (events) =>
-        events.on('email.create.before', ({ input }) => {
-          if ((input as { subject?: string }).subject === 'Refused') throw new Veto('Not this one.')
-        }),
-    ],
-  })
-  await server.keep()
-})
-beforeEach(async () => {
-  await imap?.close()
-  imap = await startImap()
-  await server.rewind()
-  receiver('webklex-imap')
-  // A new schedule begins at its first tick.
-  await server.tick()
-  smtp.received.length = 0
-  const { host, port, username, password } = imap
-  Object.assign(server.app.services.config, {
-    imap: { host, port, username, password, encryption: 'none', validateCert: true },
-  })
-})
-afterAll(async () => {
-  server.app.services.mailer.close()
-  await server.close()
-  await smtp.close()
-  await imap.close()
-})
+const smtp = useSmtp()
+const server = useServer(() => ({
+  mailer: createMailer({ url: smtp.url, domain: 'localhost' }),
+  config: { mailReceiver: 'webklex-imap', inboundSecret: 'open' },
+  extensions: [
+    (events) =>
+      events.on('email.create.before', ({ input }) => {
+        if ((input as { subject?: string }).subject === 'Refused') throw new Veto('Not this one.')
+      }),
+  ],
+}))
+const imap = useImap(server)
+beforeEach(() => receiver('webklex-imap'))
+afterAll(() => server.app.services.mailer.close())
 
 /** Sets the way in which the installation receives mail. */
 const receiver = (mailReceiver: 'sendgrid' | 'webklex-imap'): void =>
   void Object.assign(server.app.services.config, { mailReceiver })
-/** Advances the clock by five minutes, the interval of the schedule, and runs it. */
-async function poll(): Promise<string[]> {
-  server.clock.advanceMs(5 * 60_000)
-  server.events()
-  await server.tick()
-  await server.work()
-  return server.events()
-}
 const mails = async (): Promise<Email[]> => (await server.admin.get('/emails?sort=id&per_page=100')).body.data
 const created = ['email.create.before', 'email.create.after']
 
@@ -83,7 +52,7 @@ describe('the e-mails of real programs', () => {
 
   it('are shown as expected when they come from a mailbox', async () => {
     for (const [name] of realMails) imap.deliver('INBOX', realMail(name))
-    await poll()
+    await poll(server)
     const all = await mails()
     expect(all).toHaveLength(realMails.length)
     for (const [index, [, want]] of realMails.entries()) check(all[index] as Email, want)
@@ -102,7 +71,7 @@ describe('the e-mails of real programs', () => {
   it('with one Message-ID are two, and each of them is stored once', async () => {
     const both = ['same-message-id-1.eml', 'same-message-id-2.eml']
     for (const name of [...both, ...both]) imap.deliver('INBOX', realMail(name))
-    await poll()
+    await poll(server)
     expect(await mails()).toHaveLength(2)
   })
 })
@@ -134,7 +103,7 @@ describe('a mail that is sent and answered', () => {
         more: [`In-Reply-To: ${header('message-id')}`, `References: ${header('message-id')}`],
       }),
     )
-    expect(await poll()).toEqual([
+    expect(await poll(server)).toEqual([
       'email.create.before',
       'email.update.before',
       'email.create.after',
@@ -157,7 +126,7 @@ describe('a mail that is sent and answered', () => {
     receiver('webklex-imap')
     imap.deliver('INBOX', bare)
     imap.deliver('INBOX', sent)
-    expect(await poll()).toEqual([])
+    expect(await poll(server)).toEqual([])
 
     const all = await mails()
     expect(all.map(({ thread_id, person_id, lead_id, status }) => [thread_id, person_id, lead_id, status])).toEqual([
@@ -189,7 +158,7 @@ describe('a mailbox', () => {
     imap.deliver('Junk', letter({ id: '2@x' }))
     imap.deliver('Sent Items', letter({ id: '3@x', from: 'team@localhost' }))
     for (const id of ['1@x', '2@x', '3@x']) imap.deliver('All Mail', letter({ id }))
-    expect(await poll()).toEqual([...created, ...created, ...created])
+    expect(await poll(server)).toEqual([...created, ...created, ...created])
     expect(
       (await mails())
         .map(({ message_id, folders, user_type, is_read }) => [message_id, folders, user_type, is_read])
@@ -201,11 +170,11 @@ describe('a mailbox', () => {
     ])
     const fetched = (): number => imap.commands.filter((each) => each.startsWith('UID FETCH')).length
     const before = fetched()
-    expect([await poll(), fetched() - before]).toEqual([[], 0])
+    expect([await poll(server), fetched() - before]).toEqual([[], 0])
     imap.deliver('INBOX', letter({ id: '4@x' }))
-    expect(await poll()).toEqual(created)
+    expect(await poll(server)).toEqual(created)
     imap.renumber('INBOX')
-    expect(await poll()).toEqual([])
+    expect(await poll(server)).toEqual([])
     expect(await mails()).toHaveLength(4)
     expect(imap.folder('INBOX').messages.flatMap(({ flags }) => flags)).toEqual([])
     const raw = await server.admin.get('/emails/1/raw')
@@ -216,7 +185,7 @@ describe('a mailbox', () => {
     imap.addFolder('Sent Items')
     imap.deliver('INBOX', letter({ id: 'answer@x', more: ['In-Reply-To: <sent@x>'] }))
     imap.deliver('Sent Items', letter({ id: 'sent@x', from: 'team@localhost' }))
-    await poll()
+    await poll(server)
     const [answer, sent] = await mails()
     expect([answer?.message_id, sent?.message_id]).toEqual(['answer@x', 'sent@x'])
     expect([sent?.thread_id, sent?.parent_id, answer?.thread_id, answer?.version]).toEqual([
@@ -241,9 +210,9 @@ describe('a mailbox', () => {
     imap.deliver('INBOX', deep)
     imap.deliver('INBOX', 'no mail at all')
     imap.deliver('INBOX', letter({ id: '3@x' }), { flags: ['\\Seen'] })
-    expect(await poll()).toEqual([...created, ...created, ...created])
+    expect(await poll(server)).toEqual([...created, ...created, ...created])
     const fetched = imap.commands.length
-    expect(await poll()).toEqual([])
+    expect(await poll(server)).toEqual([])
     expect(imap.commands.slice(fetched).filter((each) => each.startsWith('UID FETCH'))).toEqual([])
     const [unreadable, strange, read] = await mails()
     expect(unreadable).toMatchObject({
@@ -263,8 +232,8 @@ describe('a mailbox', () => {
   it('shows the headers of a mail larger than 30 MiB, and where the rest is', async () => {
     imap.deliver('INBOX', letter({ id: 'large@x' }))
     imap.behave('huge')
-    expect(await poll()).toEqual(created)
-    expect(await poll()).toEqual([])
+    expect(await poll(server)).toEqual(created)
+    expect(await poll(server)).toEqual([])
     const error = 'The e-mail has 39 MiB, but at most 30 MiB are read. It remains in the folder INBOX of the mailbox.'
     expect(await mails()).toMatchObject([{ message_id: 'large@x', error, text: error, attachments: [] }])
   })
@@ -273,18 +242,18 @@ describe('a mailbox', () => {
     imap.deliver('INBOX', letter({ id: '1@x', subject: 'Refused' }))
     imap.deliver('INBOX', '')
     imap.deliver('INBOX', letter({ id: '3@x' }))
-    expect(await poll()).toEqual(['email.create.before', ...created])
-    expect(await poll()).toEqual([])
+    expect(await poll(server)).toEqual(['email.create.before', ...created])
+    expect(await poll(server)).toEqual([])
     expect((await mails()).map(({ message_id }) => message_id)).toEqual(['3@x'])
   })
 
   it.each(['refuse', 'drop'] as const)('that answers wrongly (%s) loses nothing, and is asked again', async (mode) => {
     imap.deliver('INBOX', letter({ id: '1@x' }))
     imap.behave(mode)
-    expect(await poll()).toEqual([])
+    expect(await poll(server)).toEqual([])
     expect(await server.store.db.selectFrom('jobs').selectAll().execute()).toEqual([])
     imap.behave('accept')
-    expect(await poll()).toEqual(created)
+    expect(await poll(server)).toEqual(created)
   })
 
   it('is the one of the configuration, when that names one', async () => {
@@ -299,12 +268,12 @@ describe('a mailbox', () => {
     )
     const { status, text } = await server.admin.put('/settings/configuration', { values })
     expect([status, text.includes(password)]).toEqual([200, false])
-    expect(await poll()).toEqual(created)
+    expect(await poll(server)).toEqual(created)
   })
 
   it('is not asked where mail is posted', async () => {
     receiver('sendgrid')
     imap.deliver('INBOX', letter({ id: '1@x' }))
-    expect([await poll(), imap.connections().total]).toEqual([[], 0])
+    expect([await poll(server), imap.connections().total]).toEqual([[], 0])
   })
 })

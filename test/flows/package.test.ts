@@ -1,25 +1,23 @@
 // Installs the package from a registry in an empty folder, as a user does, and starts it.
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { useFolder } from '../support/folders.ts'
 import { freePort } from '../support/free-port.ts'
 import { packProgram } from '../support/packed-program.ts'
 import { openRegistry, type Registry } from '../support/registry.ts'
 import { until } from '../support/until.ts'
 
-let folder: string
+const folder = useFolder('package')
 let registry: Registry
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'accord-package-'))
   registry = await openRegistry(packProgram(join(folder, 'source'), { hashes: false }).path)
 })
 afterAll(async () => {
   await registry?.close()
-  rmSync(folder, { recursive: true, force: true })
 })
 
 describe('npm install accord-crm', { timeout: 180_000 }, () => {

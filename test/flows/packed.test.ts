@@ -1,29 +1,24 @@
 // The packed program uses every package that it loads on demand: the bundle contains them as chunks
 // that no other test of the program loads. drawing.test.ts has PDFs and charts.
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { accord, accordServing, type Serving } from '../support/accord.ts'
+import { useFolder } from '../support/folders.ts'
 import { file, form } from '../support/form.ts'
-import { type ImapServer, startImap } from '../support/imap.ts'
-import { type Mailbox, openMailbox } from '../support/mailbox.ts'
-import { type S3Server, startS3 } from '../support/s3.ts'
+import { startImap } from '../support/imap.ts'
+import { openMailbox } from '../support/mailbox.ts'
+import { startS3 } from '../support/s3.ts'
+import { useOne } from '../support/using.ts'
 
-let folder: string
-let s3: S3Server
-let imap: ImapServer
-let mailbox: Mailbox
+const folder = useFolder('packed')
 let serving: Serving
 let token: string
 let environment: Record<string, string>
 const password = 'a long enough one'
 
+const s3 = useOne(startS3)
+const imap = useOne(startImap)
+const mailbox = useOne(openMailbox)
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'accord-packed-'))
-  s3 = await startS3()
-  imap = await startImap()
-  mailbox = openMailbox()
   const raw =
     'From: Ada <ada@example.com>\r\nTo: crm@example.com\r\nSubject: By IMAP\r\nMessage-ID: <1@example.com>\r\n\r\nHello\r\n'
   imap.folder('INBOX').messages.push({ uid: 1, raw: Buffer.from(raw), date: new Date(), flags: [] })
@@ -47,10 +42,6 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   await serving?.stop()
-  await s3?.stop()
-  await imap?.close()
-  mailbox?.close()
-  rmSync(folder, { recursive: true, force: true })
 })
 
 function call(method: string, path: string, body?: object, accept = 'application/json'): Promise<Response> {

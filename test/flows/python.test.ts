@@ -3,11 +3,12 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { Webhook } from 'standardwebhooks'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { adminPassword } from '../support/app.ts'
 import { codeBlocks } from '../support/code-blocks.ts'
-import { type Listening, listeningServer } from '../support/listening.ts'
+import { listeningServer } from '../support/listening.ts'
 import { needing } from '../support/programs.ts'
+import { useOne } from '../support/using.ts'
 
 const program = codeBlocks('src/http/docs/guides/clients.md', 'python').join('\n')
 const secret = `whsec_${Buffer.from('a secret of 24 bytes....').toString('base64')}`
@@ -21,11 +22,7 @@ function signed(body: string, at: Date): Record<string, string> {
   }
 }
 
-let server: Listening
-beforeAll(async () => {
-  server = await listeningServer()
-})
-afterAll(() => server.close())
+const server = useOne(listeningServer)
 
 /** Runs the module and the statements after it, and returns the lines that they print. */
 async function run(after: string, input: object = {}): Promise<string[]> {

@@ -1,28 +1,25 @@
 // Follows the README in its order: starts the server from nothing, and runs every command that a
 // reader would paste, in one shell.
 import { execFile } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { readFileSync } from 'node:fs'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { accordServing, type Serving } from '../support/accord.ts'
 import { codeBlocks } from '../support/code-blocks.ts'
+import { useFolder } from '../support/folders.ts'
 import { needing } from '../support/programs.ts'
 
 const blocks = codeBlocks('README.md', 'sh')
 /** The commands of the checkout; other tests run them. */
 const checkout = ['npm ci && npm start\n', 'npm ci && npm test\n']
 
-let folder: string
+const folder = useFolder('readme')
 let serving: Serving
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'accord-readme-'))
   serving = await accordServing(folder, 'start')
 })
 afterAll(async () => {
   await serving.stop()
-  rmSync(folder, { recursive: true, force: true })
 })
 
 needing('curl', 'jq').describe('the README', () => {

@@ -1,17 +1,7 @@
 // `accord restore` refuses a damaged backup and describes the damage, without changing data.
-import {
-  cpSync,
-  existsSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  truncateSync,
-  writeFileSync,
-} from 'node:fs'
-import { tmpdir } from 'node:os'
+import { cpSync, existsSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { openCopy, openStore } from '../../db/store.ts'
 import { tableChecksums } from '../../db/table-checksums.ts'
 import { backUp } from '../../src/commands/backup/backup.ts'
@@ -21,12 +11,13 @@ import { restoreCommand } from '../../src/commands/restore/restore.ts'
 import type { Config } from '../../src/config/config.ts'
 import { placeOf } from '../../src/kernel/files/file-store.ts'
 import { testConfig } from '../support/app.ts'
+import { useNewFolder } from '../support/folders.ts'
 import { filled, type Installed, said } from '../support/installed.ts'
 
 let place: Installed
 /** The path of a backup with a record, a file and an encrypted value. */
 let whole = ''
-let root: string
+const root = useNewFolder('restore')
 let uploaded = ''
 beforeAll(async () => {
   place = await filled('Quarterly figures')
@@ -34,10 +25,6 @@ beforeAll(async () => {
   uploaded = Object.keys(readManifest(whole).files)[0] ?? ''
 })
 afterAll(() => place.close())
-beforeEach(() => {
-  root = mkdtempSync(join(tmpdir(), 'accord-restore-'))
-})
-afterEach(() => rmSync(root, { recursive: true, force: true }))
 
 const into = (changes: Partial<Config> = {}): Config => {
   const dataDir = join(root, 'data')

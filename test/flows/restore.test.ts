@@ -1,8 +1,8 @@
 // `accord restore`: checks a whole backup before it changes data, and keeps the previous data.
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { openCopy } from '../../db/store.ts'
 import { backUp } from '../../src/commands/backup/backup.ts'
 import { backupName, readManifest } from '../../src/commands/backup/manifest.ts'
@@ -12,6 +12,7 @@ import { openData } from '../../src/installation/data-folder.ts'
 import { placeOf } from '../../src/kernel/files/file-store.ts'
 import { nameOf, newOwnerId, self } from '../../src/kernel/runtime/process-identity.ts'
 import { testConfig } from '../support/app.ts'
+import { useNewFolder } from '../support/folders.ts'
 import { filled, type Installed, said } from '../support/installed.ts'
 
 let place: Installed
@@ -20,7 +21,7 @@ let place: Installed
  * without the secret.
  */
 let [whole, bare] = ['', '']
-let root: string
+const root = useNewFolder('restore')
 let uploaded = ''
 beforeAll(async () => {
   place = await filled('Quarterly figures')
@@ -38,10 +39,6 @@ beforeAll(async () => {
   await place.server.admin.put('/leads/1', { title: 'Changed since' })
 })
 afterAll(() => place.close())
-beforeEach(() => {
-  root = mkdtempSync(join(tmpdir(), 'accord-restore-'))
-})
-afterEach(() => rmSync(root, { recursive: true, force: true }))
 
 const into = (changes: Partial<Config> = {}): Config => {
   const dataDir = join(root, 'data')

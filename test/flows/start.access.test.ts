@@ -1,39 +1,27 @@
 // Failed starts with a full disk or files of another user: the error names the cause, and nothing
 // is changed.
 import { spawnSync } from 'node:child_process'
-import {
-  chmodSync,
-  chownSync,
-  closeSync,
-  mkdirSync,
-  mkdtempSync,
-  openSync,
-  readdirSync,
-  rmSync,
-  writeSync,
-} from 'node:fs'
-import { tmpdir } from 'node:os'
+import { chmodSync, chownSync, closeSync, mkdirSync, openSync, readdirSync, rmSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { isDiskFull } from '../../src/installation/access-problems.ts'
 import { openData } from '../../src/installation/data-folder.ts'
 import { testConfig } from '../support/app.ts'
+import { useNewFolder } from '../support/folders.ts'
 import { fromSource } from '../support/measuring.ts'
 
 const unprivileged = 65_534
-let folder: string
+const folder = useNewFolder('access')
 let dataDir: string
 let isMounted = false
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'accord-access-'))
   dataDir = join(folder, 'data')
   mkdirSync(dataDir)
 })
 afterEach(() => {
   if (isMounted) spawnSync('umount', ['--lazy', dataDir])
   isMounted = false
-  rmSync(folder, { recursive: true, force: true })
 })
 const configOf = () => testConfig({ dataDir, databaseUrl: `sqlite:${join(dataDir, 'accord.db')}` })
 

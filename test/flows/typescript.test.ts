@@ -3,21 +3,20 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { issueToken } from '../../src/kernel/auth/tokens.ts'
 import { adminPassword, start } from '../support/app.ts'
 import { codeBlocks } from '../support/code-blocks.ts'
-import { type Listening, listeningServer } from '../support/listening.ts'
+import { listeningServer } from '../support/listening.ts'
 import { type PackedClient, packClient } from '../support/packed-client.ts'
+import { useOne } from '../support/using.ts'
 
 const [program = ''] = codeBlocks('src/http/docs/guides/clients.md', 'ts')
 
 describe('the TypeScript program of the guide to clients', { timeout: 120_000 }, () => {
-  let server: Listening
   let client: PackedClient
+  const server = useOne(listeningServer)
   beforeAll(async () => {
-    server = await listeningServer()
     client = await packClient()
   })
-  afterAll(async () => {
+  afterAll(() => {
     client.remove()
-    await server.close()
   })
 
   it('compiles strictly, signs in, and can run twice', async () => {

@@ -2,26 +2,22 @@
 // once, in order for each record, with valid signatures of Standard Webhooks.
 import { Webhook as Verifier } from 'standardwebhooks'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { startServer, type TestServer } from '../support/app.ts'
 import { given } from '../support/given.ts'
-import { type Received, type Receiver, startReceiver } from '../support/receiver.ts'
+import { type Received, startReceiver } from '../support/receiver.ts'
+import { useNew, useNewServers } from '../support/using.ts'
 
 const minute = 60_000
 const events = ['lead.*.after', 'contacts.person.*.after']
 
-let server: TestServer
-let receiver: Receiver
 let webhook: { id: number; secret: string }
+const receiver = useNew(startReceiver)
+const server = useNewServers({ config: { webhookAllowHttp: true, webhookAllowCidrs: ['127.0.0.1/32'] } })
 beforeEach(async () => {
-  receiver = await startReceiver()
-  server = await startServer({ config: { webhookAllowHttp: true, webhookAllowCidrs: ['127.0.0.1/32'] } })
   const body = { name: 'Warehouse', end_point: `${receiver.url}/hooks`, events }
   webhook = (await server.admin.post('/settings/webhooks', body)).body.data
 })
-afterEach(async () => {
+afterEach(() => {
   vi.useRealTimers()
-  await server.close()
-  await receiver.close()
 })
 
 interface Versioned {

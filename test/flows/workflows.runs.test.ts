@@ -1,32 +1,19 @@
 // Interrupted workflow runs, and runs for deleted records: completed actions are not repeated, and
 // impossible actions are reported.
 import { sql } from 'kysely'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { startServer, type TestServer } from '../support/app.ts'
+import { describe, expect, it } from 'vitest'
 import { given } from '../support/given.ts'
-import { type Receiver, startReceiver } from '../support/receiver.ts'
-import { type SmtpServer, startSmtp } from '../support/smtp.ts'
+import { startSmtp } from '../support/smtp.ts'
+import { countTurns } from '../support/turns.ts'
+import { useOne, useServer } from '../support/using.ts'
 import { alone, note, path, set, workflowsOn } from '../support/workflows.ts'
 
-let receiver: Receiver
-let smtp: SmtpServer
-let server: TestServer
-let { workflow, runs, states, tagsOf } = {} as ReturnType<typeof workflowsOn>
-beforeAll(async () => {
-  receiver = await startReceiver()
-  smtp = await startSmtp()
-  const outside = { webhookAllowHttp: true, webhookAllowCidrs: ['127.0.0.1/32'], smtpUrl: smtp.url }
-  server = await startServer({ config: outside })
-  await alone(server)
-  ;({ workflow, runs, states, tagsOf } = workflowsOn(server))
-  await server.keep()
-})
-beforeEach(() => server.rewind())
-afterAll(async () => {
-  await server.close()
-  await receiver.close()
-  await smtp.close()
-})
+const smtp = useOne(startSmtp)
+const server = useServer(
+  () => ({ config: { webhookAllowHttp: true, webhookAllowCidrs: ['127.0.0.1/32'], smtpUrl: smtp.url } }),
+  alone,
+)
+const { workflow, runs, states, tagsOf } = workflowsOn(server)
 
 describe('a run', () => {
   it('that is cut off between two actions goes on with the second, and repeats nothing', async () => {
@@ -69,13 +56,6 @@ describe('a run', () => {
     await server.admin.put(`/contacts/persons/${person.id}`, { job_title: 'x' })
     await sql`create trigger cut before update on leads when new.id = ${sql.lit(ids[30])} begin
       select raise(abort, 'the power is gone'); end`.execute(server.store.db)
-    let turns = 0
-    let isOver = false
-    const turn = (): void => {
-      turns++
-      if (!isOver) setImmediate(turn)
-    }
-    setImmediate(turn)
     await server.work()
     expect((await runs(id))[0]).toMatchObject({
       state: 'matched',
@@ -83,10 +63,10 @@ describe('a run', () => {
     })
     await sql`drop trigger cut`.execute(server.store.db)
     server.clock.advanceMs(60_000)
-    turns = 0
+    const turns = countTurns()
     await server.work()
-    isOver = true
-    expect(turns).toBeGreaterThanOrEqual(2)
+    turns.stop()
+    expect(turns.count).toBeGreaterThanOrEqual(2)
     expect((await runs(id))[0]).toMatchObject({
       state: 'succeeded',
       actions: [{ state: 'succeeded', result: { lead_ids: ids } }],

@@ -1,33 +1,21 @@
 // Workflows end to end: a won lead over 5,000 is tagged, gets a note, and causes an e-mail and a
 // webhook, once for each event. Loops are prevented, and the log of runs gives the reasons.
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { startServer, type TestServer } from '../support/app.ts'
+import { describe, expect, it } from 'vitest'
 import { given } from '../support/given.ts'
-import { type Receiver, startReceiver } from '../support/receiver.ts'
-import { type SmtpServer, startSmtp } from '../support/smtp.ts'
+import { startReceiver } from '../support/receiver.ts'
+import { startSmtp } from '../support/smtp.ts'
+import { useOne, useServer } from '../support/using.ts'
 import { alone, note, set, workflowsOn } from '../support/workflows.ts'
 
 const won = 5
 
-let receiver: Receiver
-let smtp: SmtpServer
-let server: TestServer
-let { workflow, runs, states, tagsOf } = {} as ReturnType<typeof workflowsOn>
-beforeAll(async () => {
-  receiver = await startReceiver()
-  smtp = await startSmtp()
-  const outside = { webhookAllowHttp: true, webhookAllowCidrs: ['127.0.0.1/32'], smtpUrl: smtp.url }
-  server = await startServer({ config: outside })
-  await alone(server)
-  ;({ workflow, runs, states, tagsOf } = workflowsOn(server))
-  await server.keep()
-})
-beforeEach(() => server.rewind())
-afterAll(async () => {
-  await server.close()
-  await receiver.close()
-  await smtp.close()
-})
+const receiver = useOne(startReceiver)
+const smtp = useOne(startSmtp)
+const server = useServer(
+  () => ({ config: { webhookAllowHttp: true, webhookAllowCidrs: ['127.0.0.1/32'], smtpUrl: smtp.url } }),
+  alone,
+)
+const { workflow, runs, states, tagsOf } = workflowsOn(server)
 
 describe('a lead won over 5,000', () => {
   it('is tagged and noted, its owner is written to and the other system told, once, and the log says why', async () => {

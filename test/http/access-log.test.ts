@@ -6,19 +6,20 @@ import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { bufferedSink, loggedPath, wholeLines } from '../../src/http/access-log.ts'
 import { errorOf, redactLine, scrubWhole } from '../../src/http/log-redaction.ts'
 import { BuryJob } from '../../src/jobs/queue.ts'
 import { Veto } from '../../src/kernel/write/events.ts'
 import { MailDeferred } from '../../src/mail/failures.ts'
 import { createMailer } from '../../src/mail/outbound.ts'
-import { adminPassword, startServer, type TestServer } from '../support/app.ts'
+import { adminPassword, startServer } from '../support/app.ts'
 import { given } from '../support/given.ts'
 import { needing } from '../support/programs.ts'
 import { startReceiver } from '../support/receiver.ts'
 import { startSmtp } from '../support/smtp.ts'
 import { until } from '../support/until.ts'
+import { useNewServers } from '../support/using.ts'
 
 interface Line {
   level: number
@@ -27,8 +28,7 @@ interface Line {
   [key: string]: unknown
 }
 
-let written: string[]
-let server: TestServer
+let written: string[] = []
 let refuse: string | null
 let breaks: string | null
 const lines = (): Line[] => written.map((line) => JSON.parse(line) as Line)
@@ -50,23 +50,21 @@ function expectNothingOf(texts: readonly string[]): void {
     expect(written.filter((line) => line.toLowerCase().includes(text.toLowerCase()))).toEqual([])
 }
 
-beforeEach(async () => {
+const server = useNewServers({
+  lines: capture,
+  extensions: [
+    (events) =>
+      events.on('contacts.person.*.before', () => {
+        if (refuse !== null) throw new Veto(refuse)
+        if (breaks !== null) throw new TypeError(breaks)
+      }),
+  ],
+})
+beforeEach(() => {
   written = []
   refuse = null
   breaks = null
-  server = await startServer({
-    lines: capture,
-    extensions: [
-      (events) =>
-        events.on('contacts.person.*.before', () => {
-          if (refuse !== null) throw new Veto(refuse)
-          if (breaks !== null) throw new TypeError(breaks)
-        }),
-    ],
-  })
-  written.length = 0
 })
-afterEach(() => server.close())
 
 describe('the line of a request', () => {
   it('is one and the same for all: id, operation, method, path, status, time, bytes, and who asked, by ids', async () => {

@@ -1,18 +1,16 @@
 // Compression: replies are smaller, have the same content, and their ETags work.
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { startServer, type TestServer } from '../support/app.ts'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { given } from '../support/given.ts'
+import { useSharedServer } from '../support/using.ts'
 
-let server: TestServer
 let lead: number
 let bearer: string
+const server = useSharedServer()
 beforeAll(async () => {
-  server = await startServer()
   lead = (await given(server.admin).lead({ description: 'long '.repeat(1000) })).id
   bearer = `Bearer ${server.admin.token}`
 })
-afterAll(() => server.close())
 
 const get = (path: string, headers: Record<string, string> = {}) =>
   server.inject({

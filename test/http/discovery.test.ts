@@ -4,12 +4,13 @@ import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { Ajv } from 'ajv'
 import { Ajv2020 } from 'ajv/dist/2020.js'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { catalogueEvents } from '../../codegen/events.ts'
 import { operations } from '../../src/contract/operations.gen.ts'
-import { type Reply, startServer, type TestServer } from '../support/app.ts'
+import type { Reply } from '../support/app.ts'
 import { facts } from '../support/schema.ts'
+import { useSharedServer } from '../support/using.ts'
 
 interface AsyncApi {
   channels: Record<string, { address: string | null; messages: Record<string, { $ref: string }> }>
@@ -18,11 +19,7 @@ interface AsyncApi {
 }
 
 const root = 'https://crm.example.com'
-let server: TestServer
-beforeAll(async () => {
-  server = await startServer({ config: { appUrl: root } })
-})
-afterAll(() => server.close())
+const server = useSharedServer({ config: { appUrl: root } })
 
 const inject = (url: string, headers: Record<string, string> = {}, method: 'GET' | 'HEAD' = 'GET') =>
   server.app.http.inject({ method, url, headers })

@@ -1,14 +1,11 @@
 // The page at `/`: HTML for people, JSON for programs, and redirects from the paths of the API.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { sourceHash } from '../../src/kernel/values/format.ts'
-import { startServer, type TestServer } from '../support/app.ts'
+import { startServer } from '../support/app.ts'
+import { useSharedServer } from '../support/using.ts'
 
 const browser = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8'
-let server: TestServer
-beforeAll(async () => {
-  server = await startServer({ config: { appName: 'Sales <b>&</b>' } })
-})
-afterAll(() => server.close())
+const server = useSharedServer({ config: { appName: 'Sales <b>&</b>' } })
 
 const get = (url: string, accept?: string) =>
   server.inject({ url, headers: { host: 'crm.example:8000', ...(accept && { accept }) } })

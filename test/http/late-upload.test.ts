@@ -2,18 +2,15 @@
 // send.
 import { connect, type Socket } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { adminPassword } from '../support/app.ts'
-import { inWork, type Listening, listeningServer } from '../support/listening.ts'
+import { inWork, listeningServer } from '../support/listening.ts'
+import { useOne } from '../support/using.ts'
 
-let server: Listening
 let id = 0
 let credentials: Record<string, string> = {}
 let socket: Socket
-beforeAll(async () => {
-  server = await listeningServer()
-})
-afterAll(() => server.close())
+const server = useOne(listeningServer)
 afterEach(() => void socket.destroy())
 
 const boundary = 'frontier'

@@ -1,14 +1,14 @@
 // The documents that the reference page loads: they are valid OpenAPI 3.0, contain every operation
 // once, and their examples are valid in the contract.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { outlineOf, tagDocument } from '../../src/http/docs/page-document.ts'
 import { downLevel } from '../../src/http/docs/page-schema.ts'
 import type { ServedDocument } from '../../src/http/docs/served-document.ts'
 import { schemaFindings } from '../contract/send.ts'
 import { attributes } from '../properties/attribute-values.ts'
-import { startServer, type TestServer } from '../support/app.ts'
 import { contract } from '../support/contract.ts'
 import { facts } from '../support/schema.ts'
+import { useSharedServer } from '../support/using.ts'
 
 type Json = Record<string, any>
 
@@ -96,11 +96,7 @@ describe('the documents of the tags', () => {
 })
 
 describe('the documents of an installation with attributes of all types', () => {
-  let server: TestServer
-  beforeAll(async () => {
-    server = await startServer()
-  })
-  afterAll(() => server.close())
+  const server = useSharedServer()
 
   it('have one text parameter for each attribute that a list can filter by', async () => {
     for (const entity of Object.keys(lists))

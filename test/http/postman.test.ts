@@ -3,10 +3,11 @@
 // collection with Bruno's converter.
 import { randomUUID } from 'node:crypto'
 import { Ajv } from 'ajv'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { type PostmanCollection, postmanCollectionOf } from '../../src/http/docs/postman.ts'
 import type { ServedDocument } from '../../src/http/docs/served-document.ts'
-import { startWorld, request as validRequest, type World } from '../contract/support.ts'
+import { request as validRequest } from '../contract/support.ts'
+import { useWorld } from '../contract/use-world.ts'
 import { adminPassword, contract } from '../support/app.ts'
 import { encode, file } from '../support/form.ts'
 import { fact, facts } from '../support/schema.ts'
@@ -100,17 +101,15 @@ const collectionSchema = shape({
   ),
 })
 
-let world: World
+const world = useWorld()
 let collection: PostmanCollection
 let items: Item[]
 beforeAll(async () => {
-  world = await startWorld()
   const { statusCode, body } = await world.server.app.http.inject({ url: '/api/admin/postman.json' })
   expect(statusCode).toBe(200)
   collection = JSON.parse(body)
   items = collection.item.flatMap(({ item }) => item)
 })
-afterAll(() => world.server.close())
 
 /** Sends a request of the collection with its variables replaced, like an API client. */
 async function sendItem(

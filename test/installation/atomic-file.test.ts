@@ -1,15 +1,11 @@
 // Files of the data folder are written atomically, and temporary files of a crash are removed.
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readdirSync, readFileSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { removeStaleDrafts, writeFileAtomic } from '../../src/installation/atomic-file.ts'
+import { useNewFolder } from '../support/folders.ts'
 
-let folder: string
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'accord-whole-'))
-})
-afterEach(() => rmSync(folder, { recursive: true, force: true }))
+const folder = useNewFolder('whole')
 
 describe('a file of the data folder', () => {
   it('is the first or none, with the rights it was to have, and leaves no draft', () => {

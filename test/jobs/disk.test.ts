@@ -1,15 +1,14 @@
 // Background work on a full disk: work is not repeated because its result could not be stored, and
 // no job is given up because of the disk.
 import { sql } from 'kysely'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { defineJob, enqueue } from '../../src/jobs/queue.ts'
 import { createWorker, type Worker } from '../../src/jobs/worker.ts'
 import { type Context, systemContext } from '../../src/kernel/context.ts'
-import { startServer, type TestServer } from '../support/app.ts'
+import { useNewServers } from '../support/using.ts'
 
-let server: TestServer
 let worker: Worker
-let lines: string[]
+let lines: string[] = []
 let runs: number
 let behave: () => Promise<void>
 
@@ -22,13 +21,12 @@ const note = defineJob<{ name: string }>({
   },
 })
 
-beforeEach(async () => {
+const server = useNewServers({ lines: { write: (line) => void lines.push(line) } })
+beforeEach(() => {
   lines = []
   runs = 0
-  server = await startServer({ lines: { write: (line) => void lines.push(line) } })
   worker = createWorker(server.app.services, [note], [])
 })
-afterEach(() => server.close())
 
 const ctx = (): Context => systemContext(server.app.services, 'api')
 const jobs = () => server.store.db.selectFrom('jobs').select(['state', 'attempts', 'crashes', 'last_error']).execute()

@@ -1,15 +1,15 @@
 // Event consumers get each event once and in order, also after failures, and get no events from
 // before their creation.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { createEventDispatcher, type EventConsumer, takeWithinLimit } from '../../src/jobs/event-consumers.ts'
 import { subscriptions } from '../../src/resources/webhooks/subscriptions.ts'
 import { workflowTriggers } from '../../src/resources/workflows/triggers.ts'
-import { startServer, type TestServer } from '../support/app.ts'
 import { drain, placeOf } from '../support/event-consumers.ts'
 import { given, unique } from '../support/given.ts'
 import { statementsOf } from '../support/statements.ts'
+import { countTurns } from '../support/turns.ts'
+import { useNewServers } from '../support/using.ts'
 
-let server: TestServer
 /** The events of each call, also of transactions that were rolled back. */
 let offered: number[]
 /** The events of committed transactions. */
@@ -32,15 +32,14 @@ const reader: EventConsumer = {
   },
 }
 
-beforeEach(async () => {
-  server = await startServer()
+const server = useNewServers()
+beforeEach(() => {
   offered = []
   taken = []
   types = null
   fails = false
   rows = 1
 })
-afterEach(() => server.close())
 
 const feeder = (...others: EventConsumer[]) => createEventDispatcher(server.app.services, [reader, ...others])
 const place = () => placeOf(server, 'webhooks')
@@ -93,17 +92,11 @@ describe('a reader', () => {
     rows = 90
     const one = feeder()
     const steps: number[] = []
-    let turns = 0
-    let isOver = false
-    const turn = (): void => {
-      turns++
-      if (!isOver) setImmediate(turn)
-    }
-    setImmediate(turn)
+    const turns = countTurns()
     while (await one.dispatch()) steps.push(taken.length)
-    isOver = true
+    turns.stop()
     expect(steps).toEqual([2, 4, 6, 8, 9])
-    expect(turns).toBeGreaterThanOrEqual(steps.length)
+    expect(turns.count).toBeGreaterThanOrEqual(steps.length)
     const ids = await server.store.db.selectFrom('events').select('id').orderBy('id').execute()
     expect(taken).toEqual(ids.map(({ id }) => id))
   })

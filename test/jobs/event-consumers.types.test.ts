@@ -1,15 +1,14 @@
 // Event consumers of certain types get all events of these types and no others, and their positions
 // advance past other events.
 import { sql } from 'kysely'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { createEventDispatcher, type EventConsumer, takeWithinLimit } from '../../src/jobs/event-consumers.ts'
 import { subscriptions } from '../../src/resources/webhooks/subscriptions.ts'
 import { workflowTriggers } from '../../src/resources/workflows/triggers.ts'
-import { startServer, type TestServer } from '../support/app.ts'
 import { drain, placeOf } from '../support/event-consumers.ts'
 import { given, unique } from '../support/given.ts'
+import { useNewServers } from '../support/using.ts'
 
-let server: TestServer
 let taken: number[]
 /** Null for all types. */
 let types: readonly string[] | null
@@ -28,14 +27,13 @@ const reader: EventConsumer = {
   },
 }
 
-beforeEach(async () => {
-  server = await startServer()
+const server = useNewServers()
+beforeEach(() => {
   taken = []
   types = ['tags']
   fails = false
   rows = 1
 })
-afterEach(() => server.close())
 
 const make = () => given(server.admin)
 const feeder = (own = reader) => createEventDispatcher(server.app.services, [own])

@@ -3,46 +3,20 @@
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { maxCrashes } from '../../src/jobs/job-runner.ts'
 import { claim, finish, releaseExpired, renew } from '../../src/jobs/leases.ts'
-import { defineJob, enqueue, type JobRun, type RunAgain } from '../../src/jobs/queue.ts'
-import { createWorker, type Worker } from '../../src/jobs/worker.ts'
+import { enqueue } from '../../src/jobs/queue.ts'
+import { createWorker } from '../../src/jobs/worker.ts'
 import { type Context, systemContext } from '../../src/kernel/context.ts'
 import { isProcessGone, nameOf, newOwnerId, self } from '../../src/kernel/runtime/process-identity.ts'
 import { transaction } from '../../src/kernel/write/write.ts'
-import { startServer, type TestServer } from '../support/app.ts'
 import { given } from '../support/given.ts'
+import { useNewServers } from '../support/using.ts'
+import { acting, buried, note, ran, useNotes } from './notes.ts'
 
-interface Payload {
-  name: string
-}
-
-let server: TestServer
-let worker: Worker
-let ran: string[]
-let behave: (payload: Payload, job: JobRun, ctx: Context) => Promise<RunAgain | undefined>
-let buried: string[]
-
-const note = defineJob<Payload>({
-  kind: 'test.note',
-  concurrency: 3,
-  retryAfterSeconds: [60, 300],
-  run: async (ctx, payload, job) => {
-    ran.push(payload.name)
-    return behave(payload, job, ctx)
-  },
-  onBuried: async (ctx, { name }, cause) => void ctx.unit?.onCommit.push(() => buried.push(`${name}: ${cause}`)),
-})
-
-beforeEach(async () => {
-  server = await startServer()
-  worker = createWorker(server.app.services, [note], [])
-  ran = []
-  buried = []
-  behave = async () => undefined
-})
-afterEach(() => server.close())
+const server = useNewServers()
+const worker = useNotes(server)
 
 const ctx = (): Context => systemContext(server.app.services, 'api')
 const jobs = () => server.store.db.selectFrom('jobs').selectAll().orderBy('id').execute()
@@ -62,7 +36,7 @@ describe('a lease', () => {
     await worker.drain()
     expect(ran).toEqual([])
     server.clock.advanceMs(2_000)
-    behave = async (_payload, job) => {
+    acting.behave = async (_payload, job) => {
       // The interrupted attempt does not count as a failure.
       expect(job.attempt).toBe(1)
       return undefined
@@ -110,14 +84,14 @@ describe('a lease', () => {
 
   it('that ends under a worker that still runs the job does not let it run a second time there', async () => {
     let end = (): void => undefined
-    behave = () =>
+    acting.behave = () =>
       new Promise((resolve) => {
         end = () => resolve(undefined)
       })
     await enqueue(ctx(), note, { name: 'a' })
     const drained = worker.drain()
     while (ran.length === 0) await new Promise((resolve) => setImmediate(resolve))
-    behave = async () => undefined
+    acting.behave = async () => undefined
     // Simulates that the machine slept.
     server.clock.advanceMs(61_000)
     worker.start()
@@ -155,14 +129,14 @@ describe('a lease', () => {
     for (let crashes = 1; crashes < maxCrashes; crashes++) await crash()
     expect(await jobs()).toMatchObject([{ state: 'waiting', attempts: 0, crashes: maxCrashes - 1 }])
     // A job that ends with an error does not count as a crash.
-    behave = async () => {
+    acting.behave = async () => {
       throw new Error('away')
     }
     await worker.drain()
     expect(await jobs()).toMatchObject([{ state: 'waiting', attempts: 1, crashes: 0 }])
     server.clock.advanceMs(70_000)
     for (let crashes = 0; crashes < maxCrashes; crashes++) await crash()
-    ran = []
+    ran.length = 0
     await worker.drain()
     expect(ran).toEqual([])
     expect(buried).toEqual(['a: The worker ended while it ran.'])
@@ -185,7 +159,7 @@ describe('stopping', () => {
     const isRunning = new Promise<void>((resolve) => {
       began = resolve
     })
-    behave = (_payload, job) =>
+    acting.behave = (_payload, job) =>
       new Promise((_resolve, reject) => {
         job.signal.addEventListener('abort', () => reject(new Error('stopped')))
         began()
@@ -201,7 +175,7 @@ describe('stopping', () => {
 describe('a worker', () => {
   it('leaves nothing behind on what lasts as long as itself, however many jobs it runs', async () => {
     const signals = new Set<AbortSignal>()
-    behave = async (_payload, job) => {
+    acting.behave = async (_payload, job) => {
       signals.add(job.signal)
       return undefined
     }
@@ -221,7 +195,7 @@ describe('a worker', () => {
         isLooking = true
         goOn = () => resolve([])
       })
-    worker = createWorker(
+    const worker = createWorker(
       server.app.services,
       [note],
       [{ name: 'webhooks', entityTypes: hears, consume: async (_, { length }) => length }],

@@ -1,33 +1,29 @@
 // Removing something that many records refer to: steps of bounded size, continued after a crash,
 // with the removal at the end.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { jobs } from '../../src/background.ts'
 import { maxAtOnce, stepSize } from '../../src/jobs/removals.ts'
 import { systemContext } from '../../src/kernel/context.ts'
 import { Veto } from '../../src/kernel/write/events.ts'
-import { type Caller, startServer, type TestServer } from '../support/app.ts'
 import { given } from '../support/given.ts'
+import { useNewServers } from '../support/using.ts'
 import { addUser } from '../support/viewers.ts'
 
-let server: TestServer
-let admin: Caller
-let make: ReturnType<typeof given>
 /** The number of the record whose change a listener refuses. */
 let refused: number | null
-beforeEach(async () => {
+beforeEach(() => {
   refused = null
-  server = await startServer({
-    extensions: [
-      (events) =>
-        events.on('lead.update.before', ({ entityId }) => {
-          if (entityId === refused) throw new Veto('This lead stays.')
-        }),
-    ],
-  })
-  admin = server.admin
-  make = given(admin)
 })
-afterEach(() => server.close())
+const server = useNewServers({
+  extensions: [
+    (events) =>
+      events.on('lead.update.before', ({ entityId }) => {
+        if (entityId === refused) throw new Veto('This lead stays.')
+      }),
+  ],
+})
+const { admin } = server
+const make = given(admin)
 
 const many = maxAtOnce + stepSize + 7
 

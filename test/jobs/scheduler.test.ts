@@ -1,20 +1,18 @@
 // The scheduler: only one process runs it, and it enqueues a due job once, even if several due
 // times were missed.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { acquireLock } from '../../src/jobs/locks.ts'
 import { defineJob, enqueue } from '../../src/jobs/queue.ts'
 import { createScheduler } from '../../src/jobs/scheduler.ts'
 import { createWorker } from '../../src/jobs/worker.ts'
 import { systemContext } from '../../src/kernel/context.ts'
-import { startServer, type TestServer } from '../support/app.ts'
+import { useNewServers } from '../support/using.ts'
 
-let server: TestServer
 let ran: string[]
-beforeEach(async () => {
-  server = await startServer()
+const server = useNewServers()
+beforeEach(() => {
   ran = []
 })
-afterEach(() => server.close())
 
 describe('the scheduler', () => {
   const daily = defineJob<{ due: string }>({ kind: 'test.daily', run: async (_ctx, { due }) => void ran.push(due) })

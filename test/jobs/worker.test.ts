@@ -1,49 +1,15 @@
 // Durable jobs: enqueued in a transaction, run at least once, in order within a sequence, retried,
 // given up, and never run by two workers at once. Uses test jobs on a whole server.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import {
-  BuryJob,
-  defineJob,
-  enqueue,
-  expedite,
-  type JobRun,
-  type RunAgain,
-  releaseDedupeKey,
-} from '../../src/jobs/queue.ts'
-import { createWorker, type Worker } from '../../src/jobs/worker.ts'
+import { describe, expect, it } from 'vitest'
+import { BuryJob, enqueue, expedite, releaseDedupeKey } from '../../src/jobs/queue.ts'
 import { type Context, systemContext } from '../../src/kernel/context.ts'
 import { transaction } from '../../src/kernel/write/write.ts'
-import { startServer, type TestServer } from '../support/app.ts'
+import { countTurns } from '../support/turns.ts'
+import { useNewServers } from '../support/using.ts'
+import { acting, buried, note, ran, useNotes } from './notes.ts'
 
-interface Payload {
-  name: string
-}
-
-let server: TestServer
-let worker: Worker
-let ran: string[]
-let behave: (payload: Payload, job: JobRun, ctx: Context) => Promise<RunAgain | undefined>
-let buried: string[]
-
-const note = defineJob<Payload>({
-  kind: 'test.note',
-  concurrency: 3,
-  retryAfterSeconds: [60, 300],
-  run: async (ctx, payload, job) => {
-    ran.push(payload.name)
-    return behave(payload, job, ctx)
-  },
-  onBuried: async (ctx, { name }, cause) => void ctx.unit?.onCommit.push(() => buried.push(`${name}: ${cause}`)),
-})
-
-beforeEach(async () => {
-  server = await startServer()
-  worker = createWorker(server.app.services, [note], [])
-  ran = []
-  buried = []
-  behave = async () => undefined
-})
-afterEach(() => server.close())
+const server = useNewServers()
+const worker = useNotes(server)
 
 const ctx = (): Context => systemContext(server.app.services, 'api')
 const jobs = () => server.store.db.selectFrom('jobs').selectAll().orderBy('id').execute()
@@ -85,7 +51,7 @@ describe('a job', () => {
   })
 
   it('is tried again when it fails, later each time and varied by a tenth, and then buried with a reason', async () => {
-    behave = async () => {
+    acting.behave = async () => {
       throw new Error('The mail\nserver is away.')
     }
     await enqueue(ctx(), note, { name: 'a' })
@@ -112,7 +78,7 @@ describe('a job', () => {
   })
 
   it('is buried at once when it says that it can never succeed', async () => {
-    behave = async () => {
+    acting.behave = async () => {
       throw new BuryJob('No such person.')
     }
     await enqueue(ctx(), note, { name: 'a' }, { key: 'k' })
@@ -123,7 +89,7 @@ describe('a job', () => {
   })
 
   it('may ask to run again without having failed', async () => {
-    behave = async (_payload, job) => {
+    acting.behave = async (_payload, job) => {
       expect(job).toMatchObject({ attempt: 1, isLast: false })
       return ran.length < 4 ? { runAgainAt: new Date(server.clock.now().getTime() + 1000) } : undefined
     }
@@ -140,7 +106,7 @@ describe('a job', () => {
 describe('a job that asks to run again', () => {
   it('begins its tries anew: failures before are forgotten', async () => {
     const attempts: number[] = []
-    behave = async (_payload, job) => {
+    acting.behave = async (_payload, job) => {
       attempts.push(job.attempt)
       if (attempts.length === 2) return { runAgainAt: server.clock.now() }
       throw new Error('away')
@@ -178,18 +144,12 @@ describe('a backlog', () => {
     await transaction(ctx(), async (ctx) => {
       for (let count = 0; count < 60; count++) await enqueue(ctx, note, { name: `${count}` })
     })
-    let turns = 0
-    let isOver = false
-    const others = (): void => {
-      turns++
-      if (!isOver) setImmediate(others)
-    }
-    setImmediate(others)
+    const turns = countTurns()
     await worker.drain()
-    isOver = true
+    turns.stop()
     expect(ran.length).toBe(60)
     // Three jobs run concurrently.
-    expect(turns).toBeGreaterThanOrEqual(20)
+    expect(turns.count).toBeGreaterThanOrEqual(20)
   })
 })
 
@@ -197,7 +157,7 @@ describe('a sequence', () => {
   it('runs strictly one after another, in the order of enqueuing, also past a failure; others do not wait', async () => {
     let fails = 1
     let atOnce = 0
-    behave = async ({ name }) => {
+    acting.behave = async ({ name }) => {
       expect(++atOnce).toBe(1)
       await new Promise((resolve) => setImmediate(resolve))
       atOnce--
@@ -216,7 +176,7 @@ describe('a sequence', () => {
   })
 
   it('goes on behind one that is buried', async () => {
-    behave = async ({ name }) => {
+    acting.behave = async ({ name }) => {
       if (name === 'a') throw new BuryJob('never')
       return undefined
     }

@@ -1,12 +1,13 @@
 // The settings for sending: logins, encryption, readiness, and the folder for development. No error
 // message contains a secret.
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { inspect } from 'node:util'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { createMailer, type Mailer } from '../../src/mail/outbound.ts'
-import { type SmtpServer, startSmtp } from '../support/smtp.ts'
+import { useNewFolder } from '../support/folders.ts'
+import { startSmtp } from '../support/smtp.ts'
+import { useNew } from '../support/using.ts'
 import { attached, outbound } from './given.ts'
 
 const never = new AbortController().signal
@@ -24,11 +25,7 @@ const failure = (sent: Promise<unknown>): Promise<Error> =>
   )
 
 describe('a server with a login', () => {
-  let smtp: SmtpServer
-  beforeEach(async () => {
-    smtp = await startSmtp({ login })
-  })
-  afterEach(() => smtp.close())
+  const smtp = useNew(() => startSmtp({ login }))
 
   it('takes mail and is ready', async () => {
     const mailer = mailerFor(smtp.url)
@@ -98,11 +95,7 @@ describe('createMailer', () => {
 })
 
 describe('the folder of development', () => {
-  let folder: string
-  beforeEach(() => {
-    folder = mkdtempSync(join(tmpdir(), 'accord-mail-'))
-  })
-  afterEach(() => rmSync(folder, { recursive: true }))
+  const folder = useNewFolder('mail')
 
   it('gets one file per mail, complete, and the same mail again is the same file', async () => {
     const mailer = mailerFor(`file:${join(folder, 'out', 'box')}`)

@@ -2,11 +2,9 @@
 // replies 503 while there is none, and reads from a replica only when it is up to date.
 import { sql } from 'kysely'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
-import { migrate } from '../../db/migrate.ts'
-import { seed } from '../../db/seed.ts'
 import { type Db, openStore, type PostgresOptions, type Store } from '../../db/store.ts'
 import { checkReplica } from '../../src/commands/doctor/records.ts'
-import { startServer, start as startTime, type TestServer } from '../support/app.ts'
+import { prepareStore, startServer, type TestServer } from '../support/app.ts'
 import { type Cluster, configure, hasReplayed, startCluster, startStandby } from '../support/postgres-cluster.ts'
 import { needing } from '../support/programs.ts'
 import { startProxy, type TcpProxy } from '../support/proxy.ts'
@@ -24,9 +22,7 @@ beforeAll(async () => {
   standby = await startStandby(primary, 'standby')
   await primary.query('postgres', 'create database crm')
   const store = openStore(primary.url('crm'))
-  await migrate(store)
-  const administrator = { adminName: 'Example Admin', adminEmail: 'admin@example.com', adminPasswordHash: 'none' }
-  await seed(store, { ...administrator, now: startTime })
+  await prepareStore(store)
   await store.close()
 }, 300_000)
 afterAll(() => {

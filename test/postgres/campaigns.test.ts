@@ -2,8 +2,7 @@
 // killed midway, and the clock of the other worker is a minute ahead. Each address gets one row and
 // each mail arrives once. At most the mail in progress is uncertain. ACCORD_TEST_FULL=1 uses 5,000
 // recipients.
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, it } from 'vitest'
@@ -12,27 +11,25 @@ import { issueToken } from '../../src/kernel/auth/tokens.ts'
 import { accordServing, type Serving } from '../support/accord.ts'
 import { seededImage, start } from '../support/app.ts'
 import { openImage } from '../support/engine.ts'
-import { type SmtpServer, startSmtp } from '../support/smtp.ts'
+import { useNewFolder } from '../support/folders.ts'
+import { startSmtp } from '../support/smtp.ts'
+import { useNew } from '../support/using.ts'
 
 const recipients = process.env.ACCORD_TEST_FULL === '1' ? 5_000 : 200
 const limitMs = 600_000
 const shifted = new URL('../support/clock.shifted.mjs', import.meta.url).href
 
-let folder: string
-let smtp: SmtpServer
+const folder = useNewFolder('cluster')
 let store: Store
 let running: Serving[] = []
+const smtp = useNew(startSmtp)
 beforeEach(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'accord-cluster-'))
-  smtp = await startSmtp()
   store = await openImage(await seededImage())
 })
 afterEach(async () => {
   await Promise.all(running.map((each) => each.stop('SIGKILL')))
   running = []
   await store.close()
-  await smtp.close()
-  rmSync(folder, { recursive: true, force: true })
 })
 
 /** Starts a process with its own data folder, as on a separate machine. */

@@ -1,25 +1,21 @@
 // Processes with different clocks: leases, locks and schedules use the clock of the database
 // server, so a process with a wrong clock does not take jobs or locks of other processes.
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import { openStore, type Store } from '../../db/store.ts'
 import { claim, releaseExpired } from '../../src/jobs/leases.ts'
 import { acquireLock } from '../../src/jobs/locks.ts'
 import { systemContext } from '../../src/kernel/context.ts'
 import { type Clock, sharedClock } from '../../src/kernel/runtime/clock.ts'
-import { seededImage, startServer, type TestServer } from '../support/app.ts'
+import { seededImage } from '../support/app.ts'
 import { openImage } from '../support/engine.ts'
+import { useNewServers } from '../support/using.ts'
 
-let server: TestServer
 let others: Store[] = []
-beforeEach(async () => {
-  const store = await openImage(await seededImage())
-  server = await startServer({ open: () => store })
-})
+const server = useNewServers({ open: async () => openImage(await seededImage()) })
 afterEach(async () => {
   vi.restoreAllMocks()
   for (const store of others) await store.close()
   others = []
-  await server.close()
 })
 
 const realNow = Date.now

@@ -1,7 +1,6 @@
 // A process that stands still (SIGSTOP) while it writes does not stop the writes of the others for
 // long: the server ends its transaction. The same behind PgBouncer.
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { sql } from 'kysely'
@@ -12,6 +11,7 @@ import { isFull } from '../faults/serving.ts'
 import { accordServing, type Serving } from '../support/accord.ts'
 import { seededImage, start } from '../support/app.ts'
 import { openImage } from '../support/engine.ts'
+import { useNewFolder } from '../support/folders.ts'
 import { type PgBouncer, startPgBouncer } from '../support/pgbouncer.ts'
 import { needing } from '../support/programs.ts'
 
@@ -19,13 +19,12 @@ import { needing } from '../support/programs.ts'
 const longestGapMs = 4_500
 const frozenMs = 9_000
 
-let folder: string
+const folder = useNewFolder('frozen')
 let store: Store
 let token: string
 let pooler: PgBouncer | undefined
 let running: Serving[] = []
 beforeEach(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'accord-frozen-'))
   store = await openImage(await seededImage())
   const terms = { userId: 1, name: 't', kind: 'personal', expiresAt: null, abilities: ['*'], allowedIps: [] } as const
   token = (await issueToken(store.db, { ...terms, abilities: ['*'], allowedIps: [] }, start)).text
@@ -37,7 +36,6 @@ afterEach(async () => {
   await pooler?.stop()
   pooler = undefined
   await store.close()
-  rmSync(folder, { recursive: true, force: true })
 })
 
 async function startProcess(name: string, url: string, more: Record<string, string>): Promise<Serving> {

@@ -1,10 +1,8 @@
 // An installation in a schema of its own, which the URL or the role names by `search_path`.
 import pg from 'pg'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { migrate } from '../../db/migrate.ts'
-import { seed } from '../../db/seed.ts'
 import { openStore, type Store } from '../../db/store.ts'
-import { startServer, start as startTime, type TestServer } from '../support/app.ts'
+import { prepareStore, startServer, type TestServer } from '../support/app.ts'
 import { administrate, databaseUrl } from '../support/engine.ts'
 
 const database = `schema_${process.pid}`
@@ -25,9 +23,7 @@ beforeAll(async () => {
   await administrate(`create database ${database}`)
   await query('create extension pg_trgm; create schema sales')
   store = openStore(url)
-  await migrate(store)
-  const administrator = { adminName: 'Example Admin', adminEmail: 'admin@example.com', adminPasswordHash: 'none' }
-  await seed(store, { ...administrator, now: startTime })
+  await prepareStore(store)
   server = await startServer({ open: () => store })
 })
 afterAll(async () => {

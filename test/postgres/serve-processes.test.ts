@@ -1,25 +1,22 @@
 // `accord serve --processes`: several processes on one port, from the view of users and of a
 // supervisor such as systemd.
-import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer, type Server } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import type { Store } from '../../db/store.ts'
 import { accord, accordServing, type Serving } from '../support/accord.ts'
 import { administrate, openEmpty } from '../support/engine.ts'
+import { useFolder } from '../support/folders.ts'
 import { until } from '../support/until.ts'
 
 const password = 'correct horse battery'
 /** Long timeouts, because a busy machine starts processes slowly. */
 const soon = { timeout: 60_000 }
 const inTime = { timeout: 180_000 }
-let folder: string
+const folder = useFolder('processes')
 let store: Store
 let environment: Record<string, string>
 
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'accord-processes-'))
   store = await openEmpty()
   environment = {
     ...{ ACCORD_DATABASE_URL: store.url, ACCORD_DATABASE_CONNECTIONS: '3', ACCORD_ADMIN_PASSWORD: password },
@@ -30,7 +27,6 @@ beforeAll(async () => {
 }, inTime.timeout)
 afterAll(async () => {
   await store.close()
-  rmSync(folder, { recursive: true, force: true })
 })
 
 type Line = Record<string, unknown>

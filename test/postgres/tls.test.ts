@@ -1,21 +1,19 @@
 // Encrypted connections to a primary and its standby: each host shows a certificate of an authority
 // that the URL names, and Accord checks the certificate of the host that it connects to.
 import { execFileSync } from 'node:child_process'
-import { chmodSync, chownSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { chmodSync, chownSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
-import { migrate } from '../../db/migrate.ts'
-import { seed } from '../../db/seed.ts'
 import { openStore } from '../../db/store.ts'
-import { startServer, start as startTime, type TestServer } from '../support/app.ts'
+import { prepareStore, startServer, type TestServer } from '../support/app.ts'
+import { useFolder } from '../support/folders.ts'
 import { type Cluster, hasReplayed, serverUser, startCluster, startStandby } from '../support/postgres-cluster.ts'
 import { needing } from '../support/programs.ts'
 import { until } from '../support/until.ts'
 
 const { describe } = needing('pg_basebackup', 'openssl')
 
-let folder: string
+const folder = useFolder('tls')
 let primary: Cluster
 let standby: Cluster
 let server: TestServer
@@ -37,7 +35,6 @@ let ours: Certified
 let foreign: Certified
 
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'accord-tls-'))
   chmodSync(folder, 0o755)
   ours = certify('127.0.0.1')
   foreign = certify('localhost')
@@ -59,16 +56,13 @@ beforeAll(async () => {
   standby = await startStandby(primary, 'standby')
   await primary.query('postgres', 'create database crm')
   const store = openStore(urlOf([primary]))
-  await migrate(store)
-  const administrator = { adminName: 'Example Admin', adminEmail: 'admin@example.com', adminPasswordHash: 'none' }
-  await seed(store, { ...administrator, now: startTime })
+  await prepareStore(store)
   await store.close()
 }, 300_000)
 afterEach(() => server?.close())
 afterAll(() => {
   standby?.stop()
   primary?.stop()
-  rmSync(folder, { recursive: true, force: true })
 })
 
 const urlOf = (

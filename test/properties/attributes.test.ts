@@ -1,20 +1,19 @@
 // Values of all sixteen attribute types are read back as written. Filters and sorts by them return
 // the same records as JavaScript computes from the whole list.
 import fc from 'fast-check'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { digitsOf } from '../../db/schema/search-folding.ts'
 import { fold } from '../../src/kernel/values/format.ts'
-import { startServer, type TestServer } from '../support/app.ts'
 import { file, form } from '../support/form.ts'
 import { pixel } from '../support/pictures.ts'
+import { useSharedServer } from '../support/using.ts'
 import { attributes, type Values, valuesWith } from './attribute-values.ts'
 
-let server: TestServer
 const options: Record<string, number[]> = {}
 const files: number[] = []
 
+const server = useSharedServer()
 beforeAll(async () => {
-  server = await startServer()
   for (const [type, more] of attributes) {
     const about = { code: `a_${type}`, name: type, type, entity_type: 'products', ...more }
     const { body, text, status } = await server.admin.post('/settings/attributes', about)
@@ -28,7 +27,6 @@ beforeAll(async () => {
   // The first record gets the files themselves, so that all others get copies.
   await create({ a_image: files[0], a_file: files[1] })
 })
-afterAll(() => server.close())
 
 const values = () => valuesWith(options, files)
 

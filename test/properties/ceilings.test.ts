@@ -2,9 +2,10 @@
 // through a user whose password the caller may set. The test computes the visibility independently
 // from the rows.
 import fc from 'fast-check'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type Reply, startServer, type TestServer } from '../support/app.ts'
+import { describe, expect, it } from 'vitest'
+import type { Reply } from '../support/app.ts'
 import { password } from '../support/people.ts'
+import { useServer } from '../support/using.ts'
 import { addUser } from '../support/viewers.ts'
 
 const views = ['global', 'group', 'individual'] as const
@@ -38,12 +39,7 @@ const change = fc.oneof(
 )
 type Change = typeof change extends fc.Arbitrary<infer T> ? T : never
 
-let server: TestServer
-beforeAll(async () => {
-  server = await startServer()
-  await server.keep()
-})
-afterAll(() => server.close())
+const server = useServer()
 
 interface State {
   /** The row and its groups as text, to detect changed users. */

@@ -1,20 +1,18 @@
 // A filter returns the same records as the same predicate in JavaScript over the whole list. Tests
 // the filters of the contract over visible fields, with values from the data.
 import fc from 'fast-check'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { fold } from '../../src/kernel/values/format.ts'
-import { startServer, type TestServer } from '../support/app.ts'
 import { parametersOf, typesOf } from '../support/schema.ts'
+import { useSharedServer } from '../support/using.ts'
 import { fill, lists, type Page, pathOf, read } from './data.ts'
 
-let server: TestServer
 const whole: Record<string, Page['data']> = {}
+const server = useSharedServer()
 beforeAll(async () => {
-  server = await startServer()
   await fill(server)
   for (const list of lists) whole[list] = (await read(server.admin, `${pathOf(list)}?per_page=100&sort=id`)).data
 })
-afterAll(() => server.close())
 
 type Row = Page['data'][number]
 interface Filter {

@@ -1,18 +1,16 @@
 // The pages of a list contain each record once and in order, for every sort, page size and
 // direction.
 import fc from 'fast-check'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { textKey } from '../../db/schema/search-folding.ts'
-import { startServer, type TestServer } from '../support/app.ts'
 import { parametersOf, follow as resolve } from '../support/schema.ts'
+import { useSharedServer } from '../support/using.ts'
 import { fill, follow, lists, type Page, pathOf, read } from './data.ts'
 
-let server: TestServer
+const server = useSharedServer()
 beforeAll(async () => {
-  server = await startServer()
   await fill(server)
 })
-afterAll(() => server.close())
 
 const operationOf = (list: string): string => `list${list.charAt(0).toUpperCase()}${list.slice(1)}`
 

@@ -2,10 +2,10 @@
 // result of a decimal library, add up, and do not depend on the order of the lines.
 import { Decimal } from 'decimal.js'
 import fc from 'fast-check'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { lineTotals, type QuoteRules, quoteTotals } from '../../src/resources/quotes/totals.ts'
-import { startServer, type TestServer } from '../support/app.ts'
 import { given } from '../support/given.ts'
+import { useSharedServer } from '../support/using.ts'
 
 /** Computes with 80 digits and rounds halves away from zero. */
 const Exact = Decimal.clone({ precision: 80, rounding: Decimal.ROUND_HALF_UP })
@@ -138,11 +138,7 @@ describe('the totals of a quote', () => {
 })
 
 describe('updateQuote', () => {
-  let server: TestServer
-  beforeAll(async () => {
-    server = await startServer()
-  })
-  afterAll(() => server.close())
+  const server = useSharedServer()
 
   it('answers and keeps the exact totals, or says which field makes them impossible and keeps what was there', async () => {
     const make = given(server.admin)

@@ -1,19 +1,13 @@
 // Texts that PostgreSQL cannot store: U+0000 and unpaired surrogates. Requests with them are
 // refused, e-mails and imports remove them, and no request gets a 5xx.
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { startServer, type TestServer } from '../support/app.ts'
+import { describe, expect, it } from 'vitest'
 import { file, form } from '../support/form.ts'
 import { given } from '../support/given.ts'
 import { importing } from '../support/importing.ts'
+import { useServer } from '../support/using.ts'
 import { workbook } from '../support/workbook.ts'
 
-let server: TestServer
-beforeAll(async () => {
-  server = await startServer()
-  await server.keep()
-})
-beforeEach(() => server.rewind())
-afterAll(() => server.close())
+const server = useServer()
 
 const unstorable = ['a\u0000b', 'a\ud800b', 'a\udc00b'] as const
 

@@ -1,17 +1,15 @@
 // Values are read back as written: amounts exactly, texts in their stored form, and records as in
 // the first reply.
 import fc from 'fast-check'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { startServer, type TestServer } from '../support/app.ts'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { given } from '../support/given.ts'
+import { useSharedServer } from '../support/using.ts'
 import { fill, lists, pathOf, read } from './data.ts'
 
-let server: TestServer
+const server = useSharedServer()
 beforeAll(async () => {
-  server = await startServer()
   await fill(server, 6)
 })
-afterAll(() => server.close())
 
 const amount = fc.integer({ min: 0, max: 999_999_999_999_999 }).map((scaled) => scaled / 10_000)
 

@@ -1,15 +1,12 @@
 // The sessions of an account: listing and ending the own sessions, and the visibility of sign-in
 // events, including failed sign-ins.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { adminPassword, type Caller, startServer, type TestServer } from '../support/app.ts'
+import { describe, expect, it } from 'vitest'
+import { adminPassword, type Caller } from '../support/app.ts'
 import { openPage, type Page, signedInPage } from '../support/page.ts'
 import { password, someone } from '../support/people.ts'
+import { useNewServers } from '../support/using.ts'
 
-let server: TestServer
-beforeEach(async () => {
-  server = await startServer()
-})
-afterEach(() => server.close())
+const server = useNewServers()
 
 const admin = 'admin@example.com'
 const agent = 'Mozilla/5.0 (test)'

@@ -1,13 +1,10 @@
 // Rules of the own account that the generated contract tests do not check.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { adminPassword, startServer, type TestServer } from '../support/app.ts'
+import { describe, expect, it } from 'vitest'
+import { adminPassword } from '../support/app.ts'
 import { password, someone } from '../support/people.ts'
+import { useNewServers } from '../support/using.ts'
 
-let server: TestServer
-beforeEach(async () => {
-  server = await startServer()
-})
-afterEach(() => server.close())
+const server = useNewServers()
 
 const fresh = 'a brand new password'
 const updated = ['user.account.update.before', 'user.account.update.after']

@@ -1,14 +1,9 @@
 // Activities that take whole days: in the API, the calendar feed and invitations.
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { startServer, type TestServer } from '../support/app.ts'
+import { describe, expect, it } from 'vitest'
+import { startServer } from '../support/app.ts'
+import { useServer } from '../support/using.ts'
 
-let server: TestServer
-beforeAll(async () => {
-  server = await startServer({ config: { timezone: 'Europe/Berlin', mailDomain: 'crm.example.com' } })
-  await server.keep()
-})
-beforeEach(() => server.rewind())
-afterAll(() => server.close())
+const server = useServer({ config: { timezone: 'Europe/Berlin', mailDomain: 'crm.example.com' } })
 
 const fair = { type: 'meeting', title: 'Fair', is_all_day: true }
 const make = async (from: string, to: string, changes: object = {}) => {

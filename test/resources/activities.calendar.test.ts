@@ -1,21 +1,14 @@
 // The calendar feed of activities: which activities it contains, and that texts of activities
 // cannot inject other properties.
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { type Caller, startServer, type TestServer } from '../support/app.ts'
+import { describe, expect, it } from 'vitest'
+import type { Caller } from '../support/app.ts'
 import { given } from '../support/given.ts'
+import { useServer } from '../support/using.ts'
 import { addUser } from '../support/viewers.ts'
 
-let server: TestServer
-let admin: Caller
-let make: ReturnType<typeof given>
-beforeAll(async () => {
-  server = await startServer()
-  admin = server.admin
-  make = given(admin)
-  await server.keep()
-})
-beforeEach(() => server.rewind())
-afterAll(() => server.close())
+const server = useServer()
+const { admin } = server
+const make = given(admin)
 
 const nine = { schedule_from: '2026-03-02T09:00:00.000Z', schedule_to: '2026-03-02T09:30:00.000Z' }
 const call = { type: 'call', title: 'First call', ...nine } as const

@@ -1,26 +1,19 @@
 // Files of activities: uploads and forms with their events, the permission to download, and the
 // deletion of files. files.test.ts tests files themselves.
 
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { Schema } from '../../src/contract/types.ts'
 import { Veto } from '../../src/kernel/write/events.ts'
-import { type Caller, startServer, type TestServer } from '../support/app.ts'
+import { startServer } from '../support/app.ts'
 import { isPostgres } from '../support/engine.ts'
 import { file, form } from '../support/form.ts'
 import { given } from '../support/given.ts'
+import { useServer } from '../support/using.ts'
 import { addUser } from '../support/viewers.ts'
 
-let server: TestServer
-let admin: Caller
-let make: ReturnType<typeof given>
-beforeAll(async () => {
-  server = await startServer()
-  admin = server.admin
-  make = given(admin)
-  await server.keep()
-})
-beforeEach(() => server.rewind())
-afterAll(() => server.close())
+const server = useServer()
+const { admin } = server
+const make = given(admin)
 
 const note = { type: 'note', comment: 'x' } as const
 const pair = (base: string) => [`${base}.before`, `${base}.after`]

@@ -1,19 +1,12 @@
 // The answers to invitations that calendar programs send by e-mail (iTIP replies).
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { startServer, type TestServer } from '../support/app.ts'
+import { describe, expect, it } from 'vitest'
 import { form } from '../support/form.ts'
 import { given } from '../support/given.ts'
+import { useServer } from '../support/using.ts'
 
 const inboundSecret = 'open: sesame'
-let server: TestServer
-let make: ReturnType<typeof given>
-beforeAll(async () => {
-  server = await startServer({ config: { inboundSecret, mailDomain: 'crm.example.com' } })
-  make = given(server.admin)
-  await server.keep()
-})
-beforeEach(() => server.rewind())
-afterAll(() => server.close())
+const server = useServer({ config: { inboundSecret, mailDomain: 'crm.example.com' } })
+const make = given(server.admin)
 
 const times = { schedule_from: '2026-03-02T09:00:00.000Z', schedule_to: '2026-03-02T09:30:00.000Z' }
 

@@ -1,22 +1,15 @@
 // Rules of activities, second part: participants, and overlapping meetings of a user, which are
 // refused.
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { Schema } from '../../src/contract/types.ts'
-import { type Caller, start, startServer, type TestServer } from '../support/app.ts'
+import { type Caller, start } from '../support/app.ts'
 import { given } from '../support/given.ts'
+import { useServer } from '../support/using.ts'
 import { addUser } from '../support/viewers.ts'
 
-let server: TestServer
-let admin: Caller
-let make: ReturnType<typeof given>
-beforeAll(async () => {
-  server = await startServer()
-  admin = server.admin
-  make = given(admin)
-  await server.keep()
-})
-beforeEach(() => server.rewind())
-afterAll(() => server.close())
+const server = useServer()
+const { admin } = server
+const make = given(admin)
 
 const note = { type: 'note', comment: 'x' } as const
 const at = (from: string, to: string) => ({

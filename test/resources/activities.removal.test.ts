@@ -1,16 +1,12 @@
 // The deletion of a lead, person or organization to which many records belong: a job deletes them
 // in steps and the record last, and a job brings them back after a restore.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { startServer, type TestServer } from '../support/app.ts'
+import { describe, expect, it } from 'vitest'
 import { given } from '../support/given.ts'
+import { useSharedServer } from '../support/using.ts'
 
 const count = 250
 
-let server: TestServer
-beforeAll(async () => {
-  server = await startServer()
-})
-afterAll(() => server.close())
+const server = useSharedServer()
 
 /** Adds activities that are linked to the lead alone, directly, because the API would take long. */
 async function addActivities(leadId: number): Promise<void> {

@@ -1,25 +1,17 @@
 // Rules of activities that the generated contract tests do not check: the required fields of each
 // type, the linked records and visibility. Participants and meetings are in
 // activities.participants.test.ts.
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { Schema } from '../../src/contract/types.ts'
-import { type Caller, startServer, type TestServer } from '../support/app.ts'
 import { given } from '../support/given.ts'
+import { useServer } from '../support/using.ts'
 import { addUser } from '../support/viewers.ts'
 
 type Activity = Schema<'Activity'>
 
-let server: TestServer
-let admin: Caller
-let make: ReturnType<typeof given>
-beforeAll(async () => {
-  server = await startServer()
-  admin = server.admin
-  make = given(admin)
-  await server.keep()
-})
-beforeEach(() => server.rewind())
-afterAll(() => server.close())
+const server = useServer()
+const { admin } = server
+const make = given(admin)
 
 const nine = { schedule_from: '2026-03-02T09:00:00.000Z', schedule_to: '2026-03-02T09:30:00.000Z' }
 const call = { type: 'call', title: 'First call', ...nine }

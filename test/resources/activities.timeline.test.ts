@@ -1,26 +1,19 @@
 // The timelines of records: activities, e-mails and changes in one sorted list with exact pages.
 // Each caller sees only permitted entries.
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { Schema } from '../../src/contract/types.ts'
-import { type Caller, startServer, type TestServer } from '../support/app.ts'
+import type { Caller } from '../support/app.ts'
 import { file, form } from '../support/form.ts'
 import { given } from '../support/given.ts'
 import { statementsOf } from '../support/statements.ts'
+import { useServer } from '../support/using.ts'
 import { addUser } from '../support/viewers.ts'
 
 type Entry = Schema<'TimelineEntry'>
 
-let server: TestServer
-let admin: Caller
-let make: ReturnType<typeof given>
-beforeAll(async () => {
-  server = await startServer()
-  admin = server.admin
-  make = given(admin)
-  await server.keep()
-})
-beforeEach(() => server.rewind())
-afterAll(() => server.close())
+const server = useServer()
+const { admin } = server
+const make = given(admin)
 
 const note = { type: 'note', comment: 'Prefers mornings.' } as const
 const minute = () => server.clock.advanceMs(60_000)

@@ -1,17 +1,15 @@
 // Timestamps in requests, forms and files: a text without an offset is a time in
 // ACCORD_TIMEZONE, and a date without a time is midnight there.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { startServer, type TestServer } from '../support/app.ts'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { csvOf, importing } from '../support/importing.ts'
+import { useSharedServer } from '../support/using.ts'
 import { workbook } from '../support/workbook.ts'
 
-let server: TestServer
+const server = useSharedServer({ config: { timezone: 'America/New_York' } })
 beforeAll(async () => {
-  server = await startServer({ config: { timezone: 'America/New_York' } })
   const visited = { code: 'visited', name: 'Visited', type: 'datetime', entity_type: 'organizations' }
   expect((await server.admin.post('/settings/attributes', visited)).status).toBe(201)
 })
-afterAll(() => server.close())
 
 const spellings = [
   ['2026-07-01', '2026-07-01T04:00:00.000Z'],

@@ -1,13 +1,12 @@
 // Custom attributes take the name of an option or of a record in the place of its id.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { startServer, type TestServer } from '../support/app.ts'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { newName } from '../support/names.ts'
+import { useSharedServer } from '../support/using.ts'
 import { addUser } from '../support/viewers.ts'
 
-let server: TestServer
 let size: { id: number; name: string }[]
+const server = useSharedServer()
 beforeAll(async () => {
-  server = await startServer()
   const define = async (code: string, type: string, more: object = {}) =>
     (await server.admin.post('/settings/attributes', { entity_type: 'leads', code, name: code, type, ...more })).body
       .data
@@ -19,7 +18,6 @@ beforeAll(async () => {
   await define('part', 'lookup', { lookup_type: 'products' })
   await define('related', 'lookup', { lookup_type: 'leads' })
 })
-afterAll(() => server.close())
 
 const post = (custom_attributes: object, caller = server.admin) =>
   caller.post('/leads', { title: 'Named', lead_value: 1, custom_attributes })

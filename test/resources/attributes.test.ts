@@ -1,21 +1,15 @@
 // Custom attributes: the attribute itself with its options, and its effect on records.
 import { sql } from 'kysely'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { Schema } from '../../src/contract/types.ts'
-import { startServer, type TestServer } from '../support/app.ts'
 import { isPostgres } from '../support/engine.ts'
 import { file, form } from '../support/form.ts'
 import { given } from '../support/given.ts'
 import { pixel } from '../support/pictures.ts'
+import { useServer } from '../support/using.ts'
 import { addUser } from '../support/viewers.ts'
 
-let server: TestServer
-beforeAll(async () => {
-  server = await startServer()
-  await server.keep()
-})
-beforeEach(() => server.rewind())
-afterAll(() => server.close())
+const server = useServer()
 
 type Attribute = Schema<'AttributeDefinition'>
 

@@ -3,16 +3,16 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { createMailer } from '../../src/mail/outbound.ts'
 import { adminPassword, startServer, type TestServer } from '../support/app.ts'
-import { linkIn, type Mailbox, openMailbox } from '../support/mailbox.ts'
+import { linkIn, openMailbox } from '../support/mailbox.ts'
 import { signedInPage } from '../support/page.ts'
 import { password, someone } from '../support/people.ts'
 import { statementsOf } from '../support/statements.ts'
+import { useOne } from '../support/using.ts'
 
 const appUrl = 'https://crm.example'
 const admin = 'admin@example.com'
 const fresh = 'quite another password'
 let server: TestServer
-let mailbox: Mailbox
 
 async function restart(smtpUrl: string | null): Promise<void> {
   await server?.close()
@@ -20,8 +20,8 @@ async function restart(smtpUrl: string | null): Promise<void> {
   server = await startServer({ mailer, config: { appUrl, statefulDomains: ['*'] } })
   await server.keep()
 }
+const mailbox = useOne(openMailbox)
 beforeAll(async () => {
-  mailbox = openMailbox()
   await restart(mailbox.url)
 })
 afterEach(async () => {
@@ -30,7 +30,6 @@ afterEach(async () => {
 })
 afterAll(async () => {
   await server.close()
-  mailbox.close()
 })
 
 let caller = 0

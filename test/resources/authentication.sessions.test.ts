@@ -1,20 +1,20 @@
 // Cookie sessions: the hosts that accept the cookie, the conditions for writes, expiry, and that
 // ending a session in one process ends it in all processes.
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { openStore } from '../../db/store.ts'
 import { identify } from '../../src/kernel/auth/sessions.ts'
 import { systemContext } from '../../src/kernel/context.ts'
 import { followEvents } from '../../src/resources/events/stream.ts'
 import { adminPassword, type Caller, startServer, type TestServer, type testConfig } from '../support/app.ts'
-import { isPostgres } from '../support/engine.ts'
-import { type Listening, listeningServer } from '../support/listening.ts'
+import { isPostgres, openAt } from '../support/engine.ts'
+import { useNewFolder } from '../support/folders.ts'
+import { listeningServer } from '../support/listening.ts'
 import { openPage, origin, type Page, signedInPage } from '../support/page.ts'
 import { password, someone } from '../support/people.ts'
 import { settle } from '../support/settle.ts'
 import { readStream } from '../support/sse.ts'
+import { useNewServers, useOne } from '../support/using.ts'
 
 let server: TestServer
 const restart = async (config: Partial<ReturnType<typeof testConfig>> = {}): Promise<void> => {
@@ -442,24 +442,10 @@ describe('a new password', () => {
 
 // Uses an SQLite file. test/postgres/processes.test.ts tests processes on PostgreSQL.
 describe.runIf(!isPostgres)('in two processes on one database', () => {
-  let folder: string
-  let here: TestServer
-  let there: TestServer
-  beforeEach(async () => {
-    folder = mkdtempSync(join(tmpdir(), 'accord-two-'))
-    const url = `sqlite:${join(folder, 'accord.db')}`
-    const fill = (image: Buffer) => {
-      writeFileSync(join(folder, 'accord.db'), image)
-      return openStore(url)
-    }
-    here = await startServer({ open: fill })
-    there = await startServer({ open: () => openStore(url) })
-  })
-  afterEach(async () => {
-    await there.close()
-    await here.close()
-    rmSync(folder, { recursive: true })
-  })
+  const folder = useNewFolder('two')
+  const file = join(folder, 'accord.db')
+  const here = useNewServers({ open: openAt(file) })
+  const there = useNewServers({ open: () => openStore(`sqlite:${file}`) })
 
   it('what ends a token or session, or changes what its user may, counts at the next call', async () => {
     const ann = await someone(here, ['leads', 'leads.view'])
@@ -506,11 +492,7 @@ describe.runIf(!isPostgres)('in two processes on one database', () => {
 })
 
 describe('a stream of events that a session follows', () => {
-  let listening: Listening
-  beforeAll(async () => {
-    listening = await listeningServer()
-  })
-  afterAll(() => listening.close())
+  const listening = useOne(listeningServer)
 
   it('ends with the session, and counts by session', async () => {
     const injected = { inject: (request: object) => listening.app.http.inject(request) }

@@ -1,11 +1,11 @@
 // The mailbox password is sent only to the server that it was set for. A user
 // with the permission `configuration` cannot redirect it to another server.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { systemContext } from '../../src/kernel/context.ts'
 import { configuredMailbox } from '../../src/resources/configuration/mailbox.ts'
 import { pollEmails } from '../../src/resources/emails/poll.ts'
-import { startServer, type TestServer } from '../support/app.ts'
-import { type ImapServer, startImap } from '../support/imap.ts'
+import { startImap } from '../support/imap.ts'
+import { useNew, useNewServers } from '../support/using.ts'
 
 const path = '/settings/configuration'
 const account = 'email.imap.account'
@@ -20,16 +20,8 @@ const environment = {
   password: 'password-of-the-environment',
 } as const
 
-let server: TestServer
-let thief: ImapServer
-beforeEach(async () => {
-  thief = await startImap()
-  server = await startServer({ config: { mailReceiver: 'webklex-imap', imap: { ...environment, password: null } } })
-})
-afterEach(async () => {
-  await server.close()
-  await thief.close()
-})
+const thief = useNew(startImap)
+const server = useNewServers({ config: { mailReceiver: 'webklex-imap', imap: { ...environment, password: null } } })
 
 const save = (values: object, headers: Record<string, string> = {}) => server.admin.put(path, { values }, { headers })
 const isStored = async (): Promise<boolean> =>

@@ -1,17 +1,13 @@
 // Rules of the configuration that the generated contract tests do not check.
 import { sql } from 'kysely'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { startServer, type TestServer } from '../support/app.ts'
+import { describe, expect, it } from 'vitest'
+import { useNewServers } from '../support/using.ts'
 
 const path = '/settings/configuration'
 const password = 'email.imap.account.password'
 const leads = 'general.settings.menu.leads'
 
-let server: TestServer
-beforeEach(async () => {
-  server = await startServer()
-})
-afterEach(() => server.close())
+const server = useNewServers()
 
 const save = (values: object) => server.admin.put(path, { values })
 const entry = async (code: string) =>

@@ -1,16 +1,10 @@
 // A token can start only imports whose changes its abilities allow, because rows are written later
 // with all rights of the user.
-import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
-import { startServer, type TestServer } from '../support/app.ts'
+import { expect, it } from 'vitest'
 import { csvOf, importing, path } from '../support/importing.ts'
+import { useServer } from '../support/using.ts'
 
-let server: TestServer
-beforeAll(async () => {
-  server = await startServer()
-  await server.keep()
-})
-beforeEach(() => server.rewind())
-afterAll(() => server.close())
+const server = useServer()
 
 const tokenWith = (...abilities: string[]) => server.as(1, ['data-transfer:*', 'files:*', ...abilities])
 const names = async (at: string) =>

@@ -3,26 +3,21 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import iconv from 'iconv-lite'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { startServer, type TestServer } from '../support/app.ts'
+import { describe, expect, it } from 'vitest'
 import { file, form } from '../support/form.ts'
 import { importing, path } from '../support/importing.ts'
 import { someone } from '../support/people.ts'
+import { useServer } from '../support/using.ts'
 import { workbook } from '../support/workbook.ts'
 
-let server: TestServer
-beforeAll(async () => {
-  server = await startServer()
+const server = useServer({}, async (server) => {
   const make = (body: object) => server.admin.post('/settings/attributes', { entity_type: 'organizations', ...body })
   await make({ code: 'since', name: 'Customer since', type: 'date' })
   await make({ code: 'seen_at', name: 'Last visit', type: 'datetime' })
   await make({ code: 'turnover', name: 'Annual turnover', type: 'price' })
   await make({ code: 'partner', name: 'Partner', type: 'boolean' })
   await make({ code: 'billing', name: 'Billing address', type: 'address' })
-  await server.keep()
 })
-beforeEach(() => server.rewind())
-afterAll(() => server.close())
 
 const using = () => importing(server.admin)
 const organizations = async () => (await server.admin.get('/contacts/organizations?sort=id')).body.data

@@ -1,21 +1,16 @@
 // Errors of import rows: all errors of a row are reported together, and rows can be imported
 // without their invalid cells.
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { startServer, type TestServer } from '../support/app.ts'
+import { describe, expect, it } from 'vitest'
 import { csvOf, importing, path } from '../support/importing.ts'
+import { useServer } from '../support/using.ts'
 
-let server: TestServer
-beforeAll(async () => {
-  server = await startServer()
+const server = useServer({}, async (server) => {
   const make = (body: object) => server.admin.post('/settings/attributes', body)
   await make({ code: 'vat', name: 'VAT', type: 'text', entity_type: 'organizations', is_unique: true })
   await make({ code: 'since', name: 'Since', type: 'date', entity_type: 'organizations' })
   await make({ code: 'size', name: 'Size', type: 'select', entity_type: 'organizations', options: [{ name: 'Small' }] })
   await make({ code: 'area', name: 'Area', type: 'text', entity_type: 'organizations', is_required: true })
-  await server.keep()
 })
-beforeEach(() => server.rewind())
-afterAll(() => server.close())
 
 const using = () => importing(server.admin)
 const omitting = { omit_invalid_cells: true }

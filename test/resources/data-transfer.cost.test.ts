@@ -1,33 +1,32 @@
 // The cost of an import row: the number of statements, none of which is compiled for each row.
 // Counting statements makes the test independent of the machine.
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { SqliteQueryCompiler } from 'kysely'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { beforeAll, describe, expect, it, vi } from 'vitest'
 import { Sqlite } from '../../db/sqlite/driver.ts'
-import { openStore } from '../../db/store.ts'
 import { newOwnerId } from '../../src/kernel/runtime/process-identity.ts'
 import { processRows } from '../../src/resources/data-transfer/run/process-rows.ts'
 import { writesDocuments } from '../db/documents.ts'
-import { startServer, type TestServer } from '../support/app.ts'
+import { startServer } from '../support/app.ts'
+import { openAt } from '../support/engine.ts'
 import { given } from '../support/given.ts'
 import { csvOf, importing } from '../support/importing.ts'
 import { statementsOf } from '../support/statements.ts'
+import { useSharedServer } from '../support/using.ts'
 
 const few = 200
 const many = 800
 
-let server: TestServer
+// In other environments, the server rebuilds cached statements to check them.
+const server = useSharedServer({ config: { env: 'production' } })
 beforeAll(async () => {
-  // In other environments, the server rebuilds cached statements to check them.
-  server = await startServer({ config: { env: 'production' } })
   await given(server.admin).person({ name: 'Ada', emails: [{ value: 'ada@example.com' }] })
 })
-afterAll(() => server.close())
 
 interface Cost {
   statements: readonly string[]
@@ -105,12 +104,7 @@ describe('a batch of an import', () => {
   it('begins while the one before it comes to the disk, and only that one', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'accord-import-'))
     const kept = join(folder, 'accord.db')
-    const own = await startServer({
-      open: (image) => {
-        writeFileSync(kept, image)
-        return openStore(`sqlite:${kept}`)
-      },
-    })
+    const own = await startServer({ open: openAt(kept) })
     const { record, post } = importing(own.admin)
     const table = csvOf([['title', 'lead_value'], ...Array.from({ length: 350 }, (_, n) => [`Lead ${n}`, n])])
     const { id } = await record('leads', table, { process_in_queue: true })

@@ -1,16 +1,15 @@
 // Files for imports: CSV files and workbooks, their headers, and the values of cells.
 import { Readable } from 'node:stream'
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { stops } from '../../src/resources/data-transfer/errors.ts'
 import { readRows } from '../../src/resources/data-transfer/read-file/read-rows.ts'
-import { startServer, type TestServer } from '../support/app.ts'
 import { file, form } from '../support/form.ts'
 import { csvOf, importing, path } from '../support/importing.ts'
+import { countTurns } from '../support/turns.ts'
+import { useServer } from '../support/using.ts'
 import { workbook, zip } from '../support/workbook.ts'
 
-let server: TestServer
-beforeAll(async () => {
-  server = await startServer()
+const server = useServer({}, async (server) => {
   const make = (body: object) => server.admin.post('/settings/attributes', body)
   await make({ code: 'vat', name: 'VAT', type: 'text', entity_type: 'organizations', is_unique: true })
   await make({ code: 'since', name: 'Since', type: 'date', entity_type: 'organizations' })
@@ -32,10 +31,7 @@ beforeAll(async () => {
   await make({ code: 'partner', name: 'Partner', type: 'boolean', entity_type: 'organizations' })
   await make({ code: 'billing', name: 'Billing', type: 'address', entity_type: 'organizations' })
   await make({ code: 'lines', name: 'Lines', type: 'phone', entity_type: 'organizations' })
-  await server.keep()
 })
-beforeEach(() => server.rewind())
-afterAll(() => server.close())
 
 const using = () => importing(server.admin)
 const organizations = async () => (await server.admin.get('/contacts/organizations?sort=id')).body.data
@@ -119,17 +115,12 @@ describe('separated values', () => {
   })
 
   it('are read a few KiB at a time, with turns for others between them', async () => {
-    let turns = 0
-    const count = () => {
-      turns++
-      next = setImmediate(count)
-    }
-    let next = setImmediate(count)
+    const turns = countTurns()
     const text = `name,user_id\n${'a\n'.repeat(50_000)}`
     const { rows } = await read(text)
-    clearImmediate(next)
+    turns.stop()
     expect(rows).toHaveLength(50_001)
-    expect(turns).toBeGreaterThanOrEqual(Math.floor(text.length / 4096))
+    expect(turns.count).toBeGreaterThanOrEqual(Math.floor(text.length / 4096))
   })
 
   it('with rows of another length, or none, cost no error each', async () => {

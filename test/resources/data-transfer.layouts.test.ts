@@ -1,15 +1,9 @@
 // Imports of tables as other programs write them, with the settings that the analysis suggests.
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { startServer, type TestServer } from '../support/app.ts'
+import { describe, expect, it } from 'vitest'
 import { personOf, takingTables } from '../support/taking-tables.ts'
+import { useServer } from '../support/using.ts'
 
-let server: TestServer
-beforeAll(async () => {
-  server = await startServer()
-  await server.keep()
-})
-beforeEach(() => server.rewind())
-afterAll(() => server.close())
+const server = useServer()
 
 const { take, stored } = takingTables(() => server.admin)
 const none = { emails: [], contact_numbers: [], job_title: null, organization: null, tags: [] }

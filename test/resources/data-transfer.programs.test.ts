@@ -1,16 +1,10 @@
 // What exports of other programs say in their own way: who gets no mailings, tags in quotes, cards
 // of companies, sums, deleted deals, other languages and scripts.
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { startServer, type TestServer } from '../support/app.ts'
+import { describe, expect, it } from 'vitest'
 import { takingTables } from '../support/taking-tables.ts'
+import { useServer } from '../support/using.ts'
 
-let server: TestServer
-beforeAll(async () => {
-  server = await startServer()
-  await server.keep()
-})
-beforeEach(() => server.rewind())
-afterAll(() => server.close())
+const server = useServer()
 
 const { take, stored } = takingTables(() => server.admin)
 const csv = (...lines: string[]): string => `${lines.join('\n')}\n`

@@ -4,30 +4,25 @@ import { buffer } from 'node:stream/consumers'
 import { parse } from 'csv-parse/sync'
 import iconv from 'iconv-lite'
 import { readSheet } from 'read-excel-file/universal'
-import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { writeWorkbook } from '../../src/kernel/files/workbook.ts'
-import { startServer, type TestServer } from '../support/app.ts'
 import { file, form } from '../support/form.ts'
 import { importing, path } from '../support/importing.ts'
 import { someone } from '../support/people.ts'
+import { useServer } from '../support/using.ts'
 import { workbook } from '../support/workbook.ts'
 
 const workbookType = 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet'
 
-let server: TestServer
 /** The ids of the options of the attribute `areas`. */
 let areas: number[]
-beforeAll(async () => {
-  server = await startServer()
+const server = useServer({}, async (server) => {
   const options = [{ name: 'North' }, { name: 'South|East' }]
   const { body } = await server.admin.post('/settings/attributes', {
     ...{ code: 'areas', name: 'Areas', type: 'multiselect', entity_type: 'organizations', options },
   })
   areas = body.data.options.map(({ id }: { id: number }) => id)
-  await server.keep()
 })
-beforeEach(() => server.rewind())
-afterAll(() => server.close())
 
 const using = () => importing(server.admin)
 

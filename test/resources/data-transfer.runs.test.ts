@@ -1,36 +1,32 @@
 // Validating and running imports: each row is like an API call of the import's user, a batch is
 // stored completely or not at all, and an interrupted import continues without losing or repeating
 // rows.
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { maxCrashes } from '../../src/jobs/job-runner.ts'
 import { newOwnerId } from '../../src/kernel/runtime/process-identity.ts'
 import { type Emitter, Veto } from '../../src/kernel/write/events.ts'
 import { processRows } from '../../src/resources/data-transfer/run/process-rows.ts'
-import { type Caller, startServer, type TestServer } from '../support/app.ts'
+import type { Caller } from '../support/app.ts'
 import { isPostgres } from '../support/engine.ts'
 import { file, form } from '../support/form.ts'
 import { given } from '../support/given.ts'
 import { isHostile } from '../support/hostile.ts'
 import { csvOf, importing, path } from '../support/importing.ts'
 import { someone } from '../support/people.ts'
+import { countTurns } from '../support/turns.ts'
+import { useServer } from '../support/using.ts'
 
-let server: TestServer
 /** The SKUs that a listener refuses. */
 const refused = new Set<unknown>()
-beforeAll(async () => {
-  const refuse = (events: Emitter) =>
-    events.on('product.create.before', ({ input }) => {
-      if (refused.has((input as { sku?: string }).sku)) throw new Veto('Not this one.')
-    })
-  const refuseLinks = (events: Emitter) =>
-    events.on('organizations.tag.create.before', () => {
-      if (refused.has('links')) throw new Veto('No tags.')
-    })
-  server = await startServer({ extensions: [refuse, refuseLinks] })
-  await server.keep()
-})
-beforeEach(() => server.rewind())
-afterAll(() => server.close())
+const refuse = (events: Emitter) =>
+  events.on('product.create.before', ({ input }) => {
+    if (refused.has((input as { sku?: string }).sku)) throw new Veto('Not this one.')
+  })
+const refuseLinks = (events: Emitter) =>
+  events.on('organizations.tag.create.before', () => {
+    if (refused.has('links')) throw new Veto('No tags.')
+  })
+const server = useServer({ extensions: [refuse, refuseLinks] })
 
 const using = () => importing(server.admin)
 const all = async (at: string) => (await server.admin.get(`${at}?per_page=100&sort=id`)).body.data
@@ -644,19 +640,14 @@ describe('the import of another user', () => {
 
 describe('rows that take long', () => {
   it('each let others have their turn, tried or imported', async () => {
-    let turns = 0
-    const count = () => {
-      turns++
-      next = setImmediate(count)
-    }
-    let next = setImmediate(count)
+    const turns = countTurns()
     const products = server.app.services.resources.get('products') as unknown as {
       add: (...args: unknown[]) => unknown
     }
     const { add } = products
     const at: number[] = []
     const slow = vi.spyOn(products, 'add').mockImplementation((...args) => {
-      at.push(turns)
+      at.push(turns.count)
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 25)
       return add(...args)
     })
@@ -664,7 +655,7 @@ describe('rows that take long', () => {
     try {
       await using().run('products', csvOf([['sku', 'name', 'price'], ...rows]))
     } finally {
-      clearImmediate(next)
+      turns.stop()
       slow.mockRestore()
     }
     // A batch that conflicts at its commit is imported again; the dry run before has no commit.

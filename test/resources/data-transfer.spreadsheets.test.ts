@@ -1,14 +1,12 @@
 // Imports of tables with the marks of spreadsheets and the habits of people, with the settings that
 // the analysis suggests.
 import iconv from 'iconv-lite'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { startServer, type TestServer } from '../support/app.ts'
+import { describe, expect, it } from 'vitest'
 import { personOf, takingTables } from '../support/taking-tables.ts'
+import { useServer } from '../support/using.ts'
 import { zip } from '../support/workbook.ts'
 
-let server: TestServer
-beforeAll(async () => {
-  server = await startServer()
+const server = useServer({}, async (server) => {
   await server.admin.post('/settings/attributes', {
     code: 'workplace',
     name: 'Workplace',
@@ -16,10 +14,7 @@ beforeAll(async () => {
     entity_type: 'persons',
     options: ['REMOTE', 'HYBRID', 'ON_SITE'].map((name) => ({ name })),
   })
-  await server.keep()
 })
-beforeEach(() => server.rewind())
-afterAll(() => server.close())
 
 const { take, stored } = takingTables(() => server.admin)
 const values = (points: any[]) => points.map(({ value }) => value)

@@ -1,16 +1,12 @@
 // Rules of import records that the generated contract tests do not check.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { startServer, type TestServer } from '../support/app.ts'
+import { describe, expect, it } from 'vitest'
 import { file, form } from '../support/form.ts'
+import { useNewServers } from '../support/using.ts'
 
 const path = '/settings/data-transfer/imports'
 const options = { type: 'persons', action: 'append', validation_strategy: 'skip-errors' }
 
-let server: TestServer
-beforeEach(async () => {
-  server = await startServer()
-})
-afterEach(() => server.close())
+const server = useNewServers()
 
 async function csv(text = 'name,emails\nAda,ada@example.com\n', name = 'persons.csv') {
   const { body, headers } = await form({ file: file(name, text) })

@@ -1,20 +1,14 @@
 // Rules of e-mail templates that the generated contract tests do not check: placeholders are
 // replaced by formatted values.
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { fillIn } from '../../src/resources/email-templates/placeholders.ts'
-import { startServer, type TestServer } from '../support/app.ts'
 import { given } from '../support/given.ts'
+import { useServer } from '../support/using.ts'
 import { addUser } from '../support/viewers.ts'
 
 const path = '/settings/email-templates'
 
-let server: TestServer
-beforeAll(async () => {
-  server = await startServer({ config: { timezone: 'Europe/Berlin' } })
-  await server.keep()
-})
-beforeEach(() => server.rewind())
-afterAll(() => server.close())
+const server = useServer({ config: { timezone: 'Europe/Berlin' } })
 
 async function preview(content: string, entity_type: string, entity_id: number, subject = 'Hello') {
   const name = `t${Math.random()}`

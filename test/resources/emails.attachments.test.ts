@@ -1,22 +1,17 @@
 // Attachments of mails: a JSON body replaces the list, a form adds files, callers
 // who see the mail can download them, they are deleted with the mail, and inline pictures have
 // links that work without a token.
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { Schema } from '../../src/contract/types.ts'
-import { type Caller, startServer, type TestServer } from '../support/app.ts'
+import type { Caller } from '../support/app.ts'
 import { file, form } from '../support/form.ts'
 import { someone } from '../support/people.ts'
 import { pixel } from '../support/pictures.ts'
+import { useServer } from '../support/using.ts'
 
 type Email = Schema<'Email'>
 
-let server: TestServer
-beforeAll(async () => {
-  server = await startServer()
-  await server.keep()
-})
-beforeEach(() => server.rewind())
-afterAll(() => server.close())
+const server = useServer()
 
 async function uploaded(
   name: string,

@@ -1,10 +1,11 @@
 // The visibility of mails: all combinations of folder permissions and folders,
 // and of views and owners. A hidden mail appears in no operation.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { systemContext } from '../../src/kernel/context.ts'
 import { emails } from '../../src/resources/emails/resource.ts'
-import { start, startServer, type TestServer } from '../support/app.ts'
+import { start } from '../support/app.ts'
 import { given } from '../support/given.ts'
+import { useSharedServer } from '../support/using.ts'
 import { addUser } from '../support/viewers.ts'
 
 const keyOf = {
@@ -21,11 +22,7 @@ type Folder = keyof typeof keyOf
 const folders = Object.keys(keyOf) as Folder[]
 const keys = [...new Set(Object.values(keyOf))]
 
-let server: TestServer
-beforeAll(async () => {
-  server = await startServer()
-})
-afterAll(() => server.close())
+const server = useSharedServer()
 
 let count = 0
 

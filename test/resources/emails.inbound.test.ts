@@ -16,6 +16,7 @@ import { given } from '../support/given.ts'
 import { someone } from '../support/people.ts'
 import { pixel } from '../support/pictures.ts'
 import { until } from '../support/until.ts'
+import { useServer } from '../support/using.ts'
 
 type Email = Schema<'Email'>
 
@@ -23,29 +24,23 @@ const path = '//admin/mail/inbound-parse'
 const inboundSecret = 'open: sesame'
 const proven = { 'x-inbound-secret': inboundSecret }
 
-let server: TestServer
 let refused: string | null = null
 let failing = false
 let surfacing: Error | null = null
-beforeAll(async () => {
-  server = await startServer({
-    config: { inboundSecret },
-    extensions: [
-      (events) =>
-        events.on('email.create.before', ({ input }) => {
-          if (refused !== null && (input as { subject: string }).subject === refused) throw new Veto('Not this one.')
-          if (failing) throw new TypeError('A defect.')
-        }),
-      (events) =>
-        events.on('email.update.before', () => {
-          if (surfacing) throw surfacing
-        }),
-    ],
-  })
-  await server.keep()
+const server = useServer({
+  config: { inboundSecret },
+  extensions: [
+    (events) =>
+      events.on('email.create.before', ({ input }) => {
+        if (refused !== null && (input as { subject: string }).subject === refused) throw new Veto('Not this one.')
+        if (failing) throw new TypeError('A defect.')
+      }),
+    (events) =>
+      events.on('email.update.before', () => {
+        if (surfacing) throw surfacing
+      }),
+  ],
 })
-beforeEach(() => server.rewind())
-afterAll(() => server.close())
 
 const lines = (...text: string[]): string => text.join('\r\n')
 

@@ -1,52 +1,25 @@
 // Polling a mailbox: drafts become sent mails, and a failing listener loses no mails.
 // test/flows/mail.test.ts tests the basic flow.
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { Schema } from '../../src/contract/types.ts'
-import { startServer, type TestServer } from '../support/app.ts'
-import { type ImapServer, startImap } from '../support/imap.ts'
 import { letter } from '../support/mailbox.ts'
+import { poll, useImap } from '../support/outside.ts'
+import { useServer } from '../support/using.ts'
 
 type Email = Schema<'Email'>
 
-let imap: ImapServer
-let server: TestServer
 let failing = false
-beforeAll(async () => {
-  server = await startServer({
-    config: { mailReceiver: 'webklex-imap' },
-    extensions: [
-      (events) =>
-        events.on('email.create.before', () => {
-          if (failing) throw new TypeError('A defect.')
-        }),
-    ],
-  })
-  await server.keep()
+const server = useServer({
+  config: { mailReceiver: 'webklex-imap' },
+  extensions: [
+    (events) =>
+      events.on('email.create.before', () => {
+        if (failing) throw new TypeError('A defect.')
+      }),
+  ],
 })
-beforeEach(async () => {
-  await imap?.close()
-  imap = await startImap()
-  await server.rewind()
-  // A new schedule begins at its first tick.
-  await server.tick()
-  const { host, port, username, password } = imap
-  Object.assign(server.app.services.config, {
-    imap: { host, port, username, password, encryption: 'none', validateCert: true },
-  })
-})
-afterAll(async () => {
-  await server.close()
-  await imap.close()
-})
+const imap = useImap(server)
 
-/** Advances the clock by five minutes, the interval of the schedule, and runs it. */
-async function poll(): Promise<string[]> {
-  server.clock.advanceMs(5 * 60_000)
-  server.events()
-  await server.tick()
-  await server.work()
-  return server.events()
-}
 const mails = async (): Promise<Email[]> => (await server.admin.get('/emails?sort=id')).body.data
 const created = ['email.create.before', 'email.create.after']
 
@@ -60,10 +33,10 @@ describe('a mailbox', () => {
       `Content-Disposition: attachment; filename=${file}`,
     ]
     imap.deliver('Drafts', letter({ ...own, subject: 'Half', to: '', more: attached('a.csv') }))
-    expect(await poll()).toEqual(created)
+    expect(await poll(server)).toEqual(created)
     expect((await mails())[0]).toMatchObject({ subject: 'Half', folders: ['draft'] })
     imap.deliver('Sent Items', letter({ ...own, subject: 'Whole', to: 'ada@example.com', more: attached('b.csv') }))
-    expect(await poll()).toEqual(['email.update.before', 'email.update.after'])
+    expect(await poll(server)).toEqual(['email.update.before', 'email.update.after'])
     const [mail, ...others] = await mails()
     expect(others).toEqual([])
     expect(mail).toMatchObject({ subject: 'Whole', folders: ['sent'], reply_to: ['ada@example.com'] })
@@ -72,34 +45,34 @@ describe('a mailbox', () => {
     // A sent mail does not become a draft again and is not stored twice.
     imap.renumber('Drafts')
     imap.renumber('Sent Items')
-    expect([await poll(), await mails()]).toEqual([[], [mail]])
+    expect([await poll(server), await mails()]).toEqual([[], [mail]])
   })
 
   it('loses nothing that came while it could not be read for longer than ten days', async () => {
     imap.addFolder('Later')
     imap.deliver('INBOX', letter({ id: 'before@x' }), { date: new Date('2026-01-01T09:00:00Z') })
-    expect(await poll()).toEqual([])
+    expect(await poll(server)).toEqual([])
     imap.behave('refuse')
-    await poll()
+    await poll(server)
     const came = server.clock.now()
     server.clock.advanceMs(25 * 86_400_000)
-    await poll()
+    await poll(server)
     imap.behave('accept')
     imap.addFolder('New')
     for (const [index, path] of ['INBOX', 'Later', 'New'].entries())
       imap.deliver(path, letter({ id: `${index}@x` }), { date: came })
     // A restored mail server often has other UIDs.
     imap.renumber('Later')
-    await poll()
+    await poll(server)
     expect((await mails()).map(({ message_id }) => message_id)).toEqual(['0@x', '1@x', '2@x'])
   })
 
   it('tries again what a listener only failed at, and loses nothing', async () => {
     imap.deliver('INBOX', letter({ id: '1@x' }))
     failing = true
-    expect(await poll()).toEqual(['email.create.before'])
+    expect(await poll(server)).toEqual(['email.create.before'])
     expect(await mails()).toEqual([])
     failing = false
-    expect(await poll()).toEqual(created)
+    expect(await poll(server)).toEqual(created)
   })
 })

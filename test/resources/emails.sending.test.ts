@@ -1,38 +1,27 @@
 // Sending mail to a real SMTP server: a queued mail is sent once and unchanged,
 // failures are retried for a limited time, and trashed mails are not sent. test/mail tests the SMTP
 // client.
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, describe, expect, it } from 'vitest'
 import type { Schema } from '../../src/contract/types.ts'
 import { Veto } from '../../src/kernel/write/events.ts'
 import { createMailer } from '../../src/mail/outbound.ts'
 import { parseMail, type ReceivedMail } from '../../src/mail/parse/parse.ts'
-import { type ServerOptions, startServer, type TestServer } from '../support/app.ts'
+import { type ServerOptions, startServer } from '../support/app.ts'
 import { file, form } from '../support/form.ts'
+import { useSmtp } from '../support/outside.ts'
 import { pixel } from '../support/pictures.ts'
-import { type SmtpServer, startSmtp } from '../support/smtp.ts'
 import { until } from '../support/until.ts'
+import { useServer } from '../support/using.ts'
 
 type Email = Schema<'Email'>
 
-let smtp: SmtpServer
-let server: TestServer
 const options = (url: string | null): ServerOptions => ({
   mailer: createMailer({ url, domain: 'localhost' }),
 })
-beforeAll(async () => {
-  smtp = await startSmtp()
-  server = await startServer(options(smtp.url))
-  await server.keep()
-})
-beforeEach(async () => {
-  await server.rewind()
-  smtp.behave('accept')
-  smtp.received.length = 0
-})
-afterAll(async () => {
+const smtp = useSmtp()
+const server = useServer(() => options(smtp.url))
+afterAll(() => {
   server.app.services.mailer.close()
-  await server.close()
-  await smtp.close()
 })
 
 const letter = { subject: 'Offer', reply: '<p>Please see <b>below</b>.</p>', reply_to: ['ada@example.com'] }

@@ -2,21 +2,16 @@
 // trash, mass operations, threads, links. Visibility is in emails.folders.test.ts, files in
 // emails.attachments.test.ts, HTML in emails.html.test.ts.
 import fc from 'fast-check'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { Schema } from '../../src/contract/types.ts'
-import { type Caller, startServer, type TestServer } from '../support/app.ts'
+import { type Caller, startServer } from '../support/app.ts'
 import { given } from '../support/given.ts'
 import { someone } from '../support/people.ts'
+import { useServer } from '../support/using.ts'
 
 type Email = Schema<'Email'>
 
-let server: TestServer
-beforeAll(async () => {
-  server = await startServer()
-  await server.keep()
-})
-beforeEach(() => server.rewind())
-afterAll(() => server.close())
+const server = useServer()
 
 const letter = { subject: 'Offer', reply: '<p>Please find it <b>attached</b>.</p>', reply_to: ['ada@example.com'] }
 

@@ -1,22 +1,22 @@
 // The change feed as server-sent events over real connections: events arrive immediately, a resumed
 // stream misses none, and a stream ends with its token.
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { issueToken, signedInAgain } from '../../src/kernel/auth/tokens.ts'
 import { type Context, systemContext } from '../../src/kernel/context.ts'
 import { nextPart } from '../../src/resources/events/shared-parts.ts'
 import { adminPassword, start } from '../support/app.ts'
-import { type Listening, listeningServer } from '../support/listening.ts'
+import { listeningServer } from '../support/listening.ts'
 import { type Reader, readStream } from '../support/sse.ts'
 import { until } from '../support/until.ts'
+import { useOne } from '../support/using.ts'
 
-let server: Listening
 let api: string
 let admin: string
 const readers: Reader[] = []
 let count = 0
 
+const server = useOne(listeningServer)
 beforeAll(async () => {
-  server = await listeningServer()
   api = `${server.url}/api/admin`
   const login = await call(
     'POST',
@@ -29,7 +29,6 @@ beforeAll(async () => {
 afterEach(() => {
   for (const reader of readers.splice(0)) reader.cut()
 })
-afterAll(() => server.close())
 
 async function call(method: string, path: string, body?: unknown, token = admin): Promise<any> {
   const answer = await fetch(api + path, {

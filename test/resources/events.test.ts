@@ -1,30 +1,26 @@
 // The change feed as pages: the cursor misses and repeats no events, filters, and visibility.
 import { setTimeout as pause } from 'node:timers/promises'
 import { sql } from 'kysely'
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { authenticate, issueToken } from '../../src/kernel/auth/tokens.ts'
 import { systemContext } from '../../src/kernel/context.ts'
 import { followEvents } from '../../src/resources/events/stream.ts'
-import { type Caller, start, startServer, type TestServer } from '../support/app.ts'
+import { type Caller, start } from '../support/app.ts'
 import { isPostgres } from '../support/engine.ts'
 import { given } from '../support/given.ts'
 import { statementsOf } from '../support/statements.ts'
 import { until } from '../support/until.ts'
+import { useServer } from '../support/using.ts'
 import { addUser } from '../support/viewers.ts'
 
-let server: TestServer
 let anna: Caller & { id: number }
 let ben: Caller & { id: number }
 const sales = ['events', 'leads', 'contacts', 'contacts.persons', 'quotes', 'mail', 'mail.inbox']
 
-beforeAll(async () => {
-  server = await startServer()
+const server = useServer({}, async (server) => {
   anna = await addUser(server, 'Anna', { view: 'individual', permissions: sales })
   ben = await addUser(server, 'Ben', { view: 'individual', permissions: sales })
-  await server.keep()
 })
-beforeEach(() => server.rewind())
-afterAll(() => server.close())
 
 const page = async (caller: Caller, query = ''): Promise<{ data: any[]; meta: any }> => {
   const { status, body, text } = await caller.get(`/events${query}`)

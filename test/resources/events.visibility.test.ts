@@ -1,33 +1,28 @@
 // The visibility of events: an event is visible to callers who would see its record in a list, in
 // the feed, in histories and in the log of a webhook. A server without a rule for a type does not
 // start. test/contract/matrix.events.ts checks every type.
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { systemContext } from '../../src/kernel/context.ts'
 import { write } from '../../src/kernel/write/write.ts'
-import { type Caller, contract, startServer, type TestServer } from '../support/app.ts'
+import { type Caller, contract, startServer } from '../support/app.ts'
 import { given } from '../support/given.ts'
-import { type SmtpServer, startSmtp } from '../support/smtp.ts'
+import { startSmtp } from '../support/smtp.ts'
+import { useOne, useServer } from '../support/using.ts'
 import { addUser } from '../support/viewers.ts'
 
 type Someone = Caller & { id: number }
 
-let smtp: SmtpServer
-let server: TestServer
 let anna: Someone
 let ben: Someone
 
-beforeAll(async () => {
-  smtp = await startSmtp()
-  server = await startServer({ config: { smtpUrl: smtp.url, campaignRate: 1000 } })
-  anna = await addUser(server, 'Anna', { view: 'individual' })
-  ben = await addUser(server, 'Ben', { view: 'individual' })
-  await server.keep()
-})
-beforeEach(() => server.rewind())
-afterAll(async () => {
-  await server.close()
-  await smtp.close()
-})
+const smtp = useOne(startSmtp)
+const server = useServer(
+  () => ({ config: { smtpUrl: smtp.url, campaignRate: 1000 } }),
+  async (server) => {
+    anna = await addUser(server, 'Anna', { view: 'individual' })
+    ben = await addUser(server, 'Ben', { view: 'individual' })
+  },
+)
 
 const feed = async (caller: Caller, query: string): Promise<any[]> => {
   const { status, body, text } = await caller.get(`/events?per_page=100&${query}`)

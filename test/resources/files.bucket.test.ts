@@ -4,35 +4,30 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { systemContext } from '../../src/kernel/context.ts'
 import { cleanFiles } from '../../src/resources/files/clean-up.ts'
-import { startServer, type TestServer } from '../support/app.ts'
+import { startServer } from '../support/app.ts'
 import { isPostgres } from '../support/engine.ts'
 import { file, form } from '../support/form.ts'
 import { given } from '../support/given.ts'
-import { bucketSettings, type S3Server, startS3 } from '../support/s3.ts'
+import { bucketSettings, startS3 } from '../support/s3.ts'
+import { useOne, useServer } from '../support/using.ts'
 
-let s3: S3Server
-let server: TestServer
 const lines: string[] = []
-beforeAll(async () => {
-  s3 = await startS3()
-  server = await startServer({ config: bucketSettings(s3), lines: { write: (line) => void lines.push(line) } })
-  s3.now = server.clock.now
-  await server.keep()
-})
-beforeEach(async () => {
-  await server.rewind()
+const s3 = useOne(startS3)
+const server = useServer(
+  () => ({ config: bucketSettings(s3), lines: { write: (line) => void lines.push(line) } }),
+  ({ clock }) => {
+    s3.now = clock.now
+  },
+)
+beforeEach(() => {
   s3.objects.clear()
   s3.requests.length = 0
   lines.length = 0
 })
 afterEach(async () => expect(await drafts()).toEqual([]))
-afterAll(async () => {
-  await server.close()
-  await s3.stop()
-})
 
 const drafts = (): Promise<string[]> =>
   readdir(join(server.app.services.config.dataDir, 'files', 'tmp')).catch(() => [])

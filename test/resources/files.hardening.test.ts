@@ -2,18 +2,12 @@
 // browser that opens a file runs no scripts, and no bytes are stored outside the file folder.
 import { existsSync, mkdirSync, readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { safeName } from '../../src/kernel/files/file-types.ts'
-import { startServer, type TestServer } from '../support/app.ts'
 import { file, form } from '../support/form.ts'
+import { useServer } from '../support/using.ts'
 
-let server: TestServer
-beforeAll(async () => {
-  server = await startServer()
-  await server.keep()
-})
-beforeEach(() => server.rewind())
-afterAll(() => server.close())
+const server = useServer()
 
 const script = '<script>alert(document.domain)</script>'
 const bytes = (...parts: (string | number[])[]): Buffer =>

@@ -5,26 +5,21 @@
 import { createHash } from 'node:crypto'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Context } from '../../src/kernel/context.ts'
 import { systemContext } from '../../src/kernel/context.ts'
 import { Veto } from '../../src/kernel/write/events.ts'
 import { attachFile, fileRefs, releaseFiles } from '../../src/resources/files/attach.ts'
 import { cleanFiles } from '../../src/resources/files/clean-up.ts'
 import { signedUrl } from '../../src/resources/files/signed-links.ts'
-import { type Caller, startServer, type TestServer } from '../support/app.ts'
+import { type Caller, startServer } from '../support/app.ts'
 import { file, form } from '../support/form.ts'
 import { given } from '../support/given.ts'
 import { keptBytes, pixel } from '../support/pictures.ts'
+import { useServer } from '../support/using.ts'
 import { addUser } from '../support/viewers.ts'
 
-let server: TestServer
-beforeAll(async () => {
-  server = await startServer()
-  await server.keep()
-})
-beforeEach(() => server.rewind())
-afterAll(() => server.close())
+const server = useServer()
 
 async function upload(sent: File, caller: Caller = server.admin, headers: Record<string, string> = {}) {
   const { body, headers: own } = await form({ file: sent })

@@ -1,13 +1,9 @@
 // Rules of groups that the generated contract tests do not check.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { startServer, type TestServer } from '../support/app.ts'
+import { describe, expect, it } from 'vitest'
 import { someone } from '../support/people.ts'
+import { useNewServers } from '../support/using.ts'
 
-let server: TestServer
-beforeEach(async () => {
-  server = await startServer()
-})
-afterEach(() => server.close())
+const server = useNewServers()
 
 const keys = [
   'settings.user.groups.create',

@@ -1,21 +1,16 @@
 // The board of leads.
 import { sql } from 'kysely'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { type Caller, start, startServer, type TestServer } from '../support/app.ts'
+import { beforeEach, describe, expect, it } from 'vitest'
+import { type Caller, start } from '../support/app.ts'
 import { deal } from '../support/deals.ts'
 import { isPostgres } from '../support/engine.ts'
 import { statementsOf } from '../support/statements.ts'
+import { useServer } from '../support/using.ts'
 import { addUser } from '../support/viewers.ts'
 
 const stage = { new: 1, followUp: 2, prospect: 3, negotiation: 4, won: 5, lost: 6 }
 
-let server: TestServer
-beforeAll(async () => {
-  server = await startServer()
-  await server.keep()
-})
-afterEach(() => server.rewind())
-afterAll(() => server.close())
+const server = useServer()
 
 const lead = (body?: object) => deal(server, body)
 

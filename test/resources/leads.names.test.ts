@@ -1,15 +1,12 @@
 // A body may name a record instead of sending its id: `{ "email": … }`, `{ "name": … }` or
 // `{ "sku": … }`.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { startServer, type TestServer } from '../support/app.ts'
+import { describe, expect, it } from 'vitest'
+import { startServer } from '../support/app.ts'
 import { newName } from '../support/names.ts'
+import { useSharedServer } from '../support/using.ts'
 import { addUser } from '../support/viewers.ts'
 
-let server: TestServer
-beforeAll(async () => {
-  server = await startServer()
-})
-afterAll(() => server.close())
+const server = useSharedServer()
 
 const post = async (path: string, body: object) => {
   const { status, text, body: reply } = await server.admin.post(path, body)

@@ -1,29 +1,21 @@
 // New leads follow the current tags, sources, types, pipelines and attributes, even if another
 // process changed them. Statements and the attribute set are cached, but the rows must not be.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { openStore, type Store } from '../../db/store.ts'
-import { startServer, type TestServer } from '../support/app.ts'
+import { describe, expect, it } from 'vitest'
+import { openStore } from '../../db/store.ts'
 import { isPostgres } from '../support/engine.ts'
 import { given } from '../support/given.ts'
-import { type Folder, installedFolder } from '../support/installed.ts'
+import { installedFolder } from '../support/installed.ts'
+import { useOne, useSharedServer } from '../support/using.ts'
 
 // Uses two connections to an SQLite file. test/postgres/processes.test.ts tests PostgreSQL.
 describe.runIf(!isPostgres)('a create after a change of reference data', () => {
-  let folder: Folder
-  let server: TestServer
-  /** A second connection, like that of another process. */
-  let other: Store
-  beforeAll(async () => {
-    folder = await installedFolder()
+  const folder = useOne(installedFolder)
+  const server = useSharedServer(() => {
     const { dataDir, databaseUrl } = folder.config
-    server = await startServer({ config: { dataDir, databaseUrl, env: 'production' }, open: () => folder.store })
-    other = openStore(databaseUrl)
+    return { config: { dataDir, databaseUrl, env: 'production' }, open: () => folder.store }
   })
-  afterAll(async () => {
-    await other.close()
-    await server.app.http.close()
-    await folder.close()
-  })
+  /** A second connection, like that of another process. */
+  const other = useOne(() => openStore(folder.config.databaseUrl))
 
   let count = 0
   const create = (body: object) => server.admin.post('/leads', { title: `Lead ${++count}`, lead_value: 1, ...body })

@@ -2,20 +2,14 @@
 // board from totals equals a board from sums.
 import fc from 'fast-check'
 import { sql } from 'kysely'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { migrate } from '../../db/migrate.ts'
-import { startServer, type TestServer } from '../support/app.ts'
 import { deal } from '../support/deals.ts'
 import { statementsOf } from '../support/statements.ts'
+import { useServer } from '../support/using.ts'
 import { addUser } from '../support/viewers.ts'
 
-let server: TestServer
-beforeAll(async () => {
-  server = await startServer()
-  await server.keep()
-})
-afterEach(() => server.rewind())
-afterAll(() => server.close())
+const server = useServer()
 
 const largest = 99_999_999_999.9999
 const values = [0, 0.0001, 12.5, 99.9999, largest]

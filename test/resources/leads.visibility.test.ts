@@ -1,25 +1,21 @@
 // A caller without access to the person or the mails of a lead sees only references, and cannot
 // guess other fields by searching.
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { permissionKeys } from '../../src/contract/operations.gen.ts'
-import { type Caller, startServer, type TestServer } from '../support/app.ts'
+import type { Caller } from '../support/app.ts'
 import { given } from '../support/given.ts'
+import { useServer } from '../support/using.ts'
 import { addUser } from '../support/viewers.ts'
 
 type Someone = Caller & { id: number }
 
-let server: TestServer
 let anna: Someone
 let ben: Someone
 
-beforeAll(async () => {
-  server = await startServer()
+const server = useServer({}, async (server) => {
   anna = await addUser(server, 'Anna', { view: 'individual' })
   ben = await addUser(server, 'Ben', { view: 'individual' })
-  await server.keep()
 })
-beforeEach(() => server.rewind())
-afterAll(() => server.close())
 
 const emails = [{ value: 'first@example.com' }, { value: 'hushed.address@example.org' }]
 

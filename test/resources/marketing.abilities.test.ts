@@ -1,19 +1,17 @@
 // A token can save only campaigns that its abilities allow to send, because they are sent later
 // with all rights of the user. The same goes for the templates of campaigns and workflows.
-import { afterAll, beforeAll, expect, it } from 'vitest'
-import { startServer, type TestServer } from '../support/app.ts'
+import { beforeAll, expect, it } from 'vitest'
 import { unique } from '../support/given.ts'
+import { useSharedServer } from '../support/using.ts'
 
 const path = '/settings/marketing/campaigns'
-let server: TestServer
 let template: number
+const server = useSharedServer()
 beforeAll(async () => {
-  server = await startServer()
   template = (
     await server.admin.post('/settings/email-templates', { name: 'News', subject: 'News', content: '<p>Hi</p>' })
   ).body.data.id
 })
-afterAll(() => server.close())
 
 const body = () => ({ name: `Campaign ${unique()}`, subject: 'News', marketing_template_id: template, status: false })
 const tokenWith = (...abilities: string[]) => server.as(1, ['automation:*', ...abilities])

@@ -2,13 +2,14 @@
 // attribute that it refers to. The consent of persons: its source, its time, and the mails that it
 // prevents. Mails are sent to a real SMTP server.
 import PostalMime from 'postal-mime'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { unsubscribeToken } from '../../src/resources/marketing/unsubscribe.ts'
-import { type Caller, start, startServer, type TestServer } from '../support/app.ts'
+import { type Caller, start } from '../support/app.ts'
 import { deleteNamed } from '../support/deleted.ts'
 import { csvOf, importing, path as imports } from '../support/importing.ts'
+import { useSmtp } from '../support/outside.ts'
 import { follow, parametersOf } from '../support/schema.ts'
-import { type SmtpServer, startSmtp } from '../support/smtp.ts'
+import { useServer } from '../support/using.ts'
 import { addUser } from '../support/viewers.ts'
 
 const campaigns = '/settings/marketing/campaigns'
@@ -16,34 +17,22 @@ const suppressions = '/settings/marketing/suppressions'
 const people = '/contacts/persons'
 const none = { filter: null, tag_id: null, import_id: null }
 
-let smtp: SmtpServer
-let server: TestServer
 let refuses: ((name: string) => boolean) | null = null
 let made = 0
 
-beforeAll(async () => {
-  smtp = await startSmtp()
-  server = await startServer({
-    config: { smtpUrl: smtp.url, campaignRate: 1000 },
-    extensions: [
-      (events) =>
-        events.on('*', ({ name }) => {
-          if (refuses?.(name)) throw new events.Veto('Not now.')
-        }),
-    ],
-  })
-  await server.keep()
-})
-afterAll(async () => {
-  await server.close()
-  await smtp.close()
-})
+const smtp = useSmtp()
+const server = useServer(() => ({
+  config: { smtpUrl: smtp.url, campaignRate: 1000 },
+  extensions: [
+    (events) =>
+      events.on('*', ({ name }) => {
+        if (refuses?.(name)) throw new events.Veto('Not now.')
+      }),
+  ],
+}))
 beforeEach(() => {
-  smtp.behave('accept')
-  smtp.received.length = 0
   refuses = null
 })
-afterEach(() => server.rewind())
 
 /** Creates a person with the addresses `<name>@example.com` and `more`. */
 const person = async (name: string, changes: object = {}, ...more: string[]): Promise<number> => {

@@ -1,29 +1,16 @@
 // Bounces: a permanent failure is shown at the sent e-mail or in the ledger of its campaign, and
 // the address is suppressed. A forged bounce has no effect.
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { startServer, type TestServer } from '../support/app.ts'
+import { describe, expect, it } from 'vitest'
 import { file, form } from '../support/form.ts'
 import { given } from '../support/given.ts'
-import { type SmtpServer, startSmtp } from '../support/smtp.ts'
+import { useSmtp } from '../support/outside.ts'
+import { useServer } from '../support/using.ts'
 
 const campaigns = '/settings/marketing/campaigns'
 const secret = 'open: sesame'
 
-let smtp: SmtpServer
-let server: TestServer
-beforeAll(async () => {
-  smtp = await startSmtp()
-  server = await startServer({ config: { smtpUrl: smtp.url, campaignRate: 1000, inboundSecret: secret } })
-  await server.keep()
-})
-afterAll(async () => {
-  await server.close()
-  await smtp.close()
-})
-afterEach(async () => {
-  await server.rewind()
-  smtp.received.length = 0
-})
+const smtp = useSmtp()
+const server = useServer(() => ({ config: { smtpUrl: smtp.url, campaignRate: 1000, inboundSecret: secret } }))
 
 const statusOf = (address: string, status: string): string =>
   [

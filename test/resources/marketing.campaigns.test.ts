@@ -2,53 +2,43 @@
 // unsubscribed addresses get none. Mails are sent to a real SMTP server.
 import { sql } from 'kysely'
 import PostalMime from 'postal-mime'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { jobs } from '../../src/background.ts'
 import { createWorker } from '../../src/jobs/worker.ts'
 import { systemContext } from '../../src/kernel/context.ts'
 import { Veto } from '../../src/kernel/write/events.ts'
 import { queueAll } from '../../src/resources/marketing/queue.ts'
 import { processNow } from '../../src/resources/marketing/run.ts'
-import { type ServerOptions, start, startServer, type TestServer } from '../support/app.ts'
+import { type ServerOptions, start, startServer } from '../support/app.ts'
 import { isPostgres } from '../support/engine.ts'
-import { type SmtpServer, startSmtp } from '../support/smtp.ts'
+import { useSmtp } from '../support/outside.ts'
 import { statementsOf } from '../support/statements.ts'
+import { useServer } from '../support/using.ts'
 import { addUser } from '../support/viewers.ts'
 
 const marketing = '/settings/marketing'
 const campaigns = `${marketing}/campaigns`
 const minute = 60_000
 
-let smtp: SmtpServer
-let server: TestServer
 let refuses: ((event: { name: string; input?: any }) => boolean) | null = null
 
-const startWith = (options: ServerOptions['config'] = {}): Promise<TestServer> =>
-  startServer({
-    config: { smtpUrl: smtp.url, campaignRate: 1000, ...options },
-    extensions: [
-      (events) =>
-        events.on('*', (event) => {
-          if (refuses?.(event)) throw new Veto('Not this one.')
-        }),
-    ],
-  })
+const optionsWith = (config: ServerOptions['config'] = {}): ServerOptions => ({
+  config: { smtpUrl: smtp.url, campaignRate: 1000, ...config },
+  extensions: [
+    (events) =>
+      events.on('*', (event) => {
+        if (refuses?.(event)) throw new Veto('Not this one.')
+      }),
+  ],
+})
 
-beforeAll(async () => {
-  smtp = await startSmtp()
-  server = await startWith()
-  await server.keep()
-})
-afterAll(async () => {
-  await server.close()
-  await smtp.close()
-})
+const smtp = useSmtp()
+const usual = useServer(() => optionsWith())
+/** The server of the current test. */
+let server = usual
 beforeEach(() => {
-  smtp.behave('accept')
-  smtp.received.length = 0
   refuses = null
 })
-afterEach(() => server.rewind())
 
 const person = async (name: string, ...addresses: string[]): Promise<number> => {
   const emails = addresses.map((value) => ({ value, label: 'work' }))
@@ -694,8 +684,7 @@ describe('what is queued', () => {
 
 describe('without a mail server', () => {
   it('everything stays queued', async () => {
-    const other = await startWith({ smtpUrl: null })
-    const kept = server
+    const other = await startServer(optionsWith({ smtpUrl: null }))
     server = other
     try {
       await person('Ada', 'ada@example.com')
@@ -706,7 +695,7 @@ describe('without a mail server', () => {
       await server.work()
       expect(await stats(id)).toMatchObject({ queued: 1, sent: 0, failed: 0 })
     } finally {
-      server = kept
+      server = usual
       await other.close()
     }
   })

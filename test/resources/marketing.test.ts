@@ -1,15 +1,11 @@
 // Rules of marketing events and campaigns that the generated contract tests do not check.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { startServer, type TestServer } from '../support/app.ts'
+import { describe, expect, it } from 'vitest'
+import { useNewServers } from '../support/using.ts'
 
 const events = '/settings/marketing/events'
 const campaigns = '/settings/marketing/campaigns'
 
-let server: TestServer
-beforeEach(async () => {
-  server = await startServer()
-})
-afterEach(() => server.close())
+const server = useNewServers()
 
 const event = async (changes: object = {}) =>
   (await server.admin.post(events, { name: 'Trade fair', description: 'Hall 4.', date: '2026-04-01', ...changes })).body

@@ -1,36 +1,30 @@
 // A campaign mail is sent automatically at most once. A mail that may have arrived
 // becomes `uncertain`, and a user can resend it. test/flows/campaigns.test.ts kills processes.
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { jobs } from '../../src/background.ts'
 import { createWorker } from '../../src/jobs/worker.ts'
-import { type Caller, start, startServer, type TestServer } from '../support/app.ts'
+import { type Caller, start } from '../support/app.ts'
 import { given } from '../support/given.ts'
+import { useSmtp } from '../support/outside.ts'
 import { someone } from '../support/people.ts'
-import { type SmtpMode, type SmtpServer, startSmtp } from '../support/smtp.ts'
+import type { SmtpMode } from '../support/smtp.ts'
 import { until } from '../support/until.ts'
+import { useServer } from '../support/using.ts'
 
 const campaigns = '/settings/marketing/campaigns'
 const minuteMs = 60_000
 
-let smtp: SmtpServer
-let server: TestServer
 const warnings: object[] = []
-beforeAll(async () => {
-  smtp = await startSmtp()
-  server = await startServer({ config: { smtpUrl: smtp.url, campaignRate: 1000 } })
-  server.app.services.log.warn = (about) => void warnings.push(about)
-  await server.keep()
-})
-afterAll(async () => {
-  await server.close()
-  await smtp.close()
-})
+const smtp = useSmtp()
+const server = useServer(
+  () => ({ config: { smtpUrl: smtp.url, campaignRate: 1000 } }),
+  async (server) => {
+    server.app.services.log.warn = (about) => void warnings.push(about)
+  },
+)
 beforeEach(() => {
-  smtp.behave('accept')
-  smtp.received.length = 0
   warnings.length = 0
 })
-afterEach(() => server.rewind())
 
 /** Creates and starts a campaign for these addresses. */
 async function running(...addresses: string[]): Promise<number> {

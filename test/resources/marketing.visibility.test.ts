@@ -1,32 +1,24 @@
 // What a user who does not see all persons learns from campaigns: no number, stored filter or
 // filled placeholder tells about a hidden person. Mails are sent to a real SMTP server.
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { type Caller, startServer, type TestServer } from '../support/app.ts'
-import { type SmtpServer, startSmtp } from '../support/smtp.ts'
+import { describe, expect, it } from 'vitest'
+import type { Caller } from '../support/app.ts'
+import { useSmtp } from '../support/outside.ts'
+import { useServer } from '../support/using.ts'
 import { addUser } from '../support/viewers.ts'
 
 const campaigns = '/settings/marketing/campaigns'
 const people = '/contacts/persons'
 
-let smtp: SmtpServer
-let server: TestServer
 let eve: Caller & { id: number }
 let count = 0
 
-beforeAll(async () => {
-  smtp = await startSmtp()
-  server = await startServer({ config: { smtpUrl: smtp.url, campaignRate: 1000 } })
-  eve = await addUser(server, 'Eve', { view: 'individual' })
-  await server.keep()
-})
-afterAll(async () => {
-  await server.close()
-  await smtp.close()
-})
-beforeEach(() => {
-  smtp.received.length = 0
-})
-afterEach(() => server.rewind())
+const smtp = useSmtp()
+const server = useServer(
+  () => ({ config: { smtpUrl: smtp.url, campaignRate: 1000 } }),
+  async (server) => {
+    eve = await addUser(server, 'Eve', { view: 'individual' })
+  },
+)
 
 const made = async (caller: Caller, path: string, body: object) => {
   const answer = await caller.post(path, body)

@@ -1,21 +1,16 @@
 // Rules of organizations that the generated contract tests do not check.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { Schema } from '../../src/contract/types.ts'
-import { type Caller, startServer, type TestServer } from '../support/app.ts'
+import type { Caller } from '../support/app.ts'
 import { given } from '../support/given.ts'
+import { useNewServers } from '../support/using.ts'
 import { addUser } from '../support/viewers.ts'
 
 type Organization = Schema<'Organization'>
 
-let server: TestServer
-let admin: Caller
-let make: ReturnType<typeof given>
-beforeEach(async () => {
-  server = await startServer()
-  admin = server.admin
-  make = given(admin)
-})
-afterEach(() => server.close())
+const server = useNewServers()
+const { admin } = server
+const make = given(admin)
 
 const names = async (caller: Caller, query: string): Promise<string[]> => {
   const { body, status } = await caller.get(`/contacts/organizations?sort=id&${query}`)

@@ -1,15 +1,11 @@
 // E-mail addresses with letters of any script, wherever an address is: in requests, filters,
 // imports and received e-mails.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { startServer, type TestServer } from '../support/app.ts'
+import { describe, expect, it } from 'vitest'
 import { form } from '../support/form.ts'
 import { csvOf, importing } from '../support/importing.ts'
+import { useSharedServer } from '../support/using.ts'
 
-let server: TestServer
-beforeAll(async () => {
-  server = await startServer({ config: { inboundSecret: 'secret' } })
-})
-afterAll(() => server.close())
+const server = useSharedServer({ config: { inboundSecret: 'secret' } })
 
 const persons = '/contacts/persons'
 const add = (value: string) => server.admin.post(persons, { name: value, emails: [{ value }] })

@@ -1,12 +1,8 @@
 // Pipelines and their stages.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { startServer, type TestServer } from '../support/app.ts'
+import { describe, expect, it } from 'vitest'
+import { useNewServers } from '../support/using.ts'
 
-let server: TestServer
-beforeEach(async () => {
-  server = await startServer()
-})
-afterEach(() => server.close())
+const server = useNewServers()
 
 const codes = (pipeline: { stages: { code: string }[] }): string[] => pipeline.stages.map(({ code }) => code)
 const stageOf = (pipeline: { stages: { code: string; id: number }[] }, code: string): number =>

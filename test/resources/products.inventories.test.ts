@@ -1,17 +1,15 @@
 // Inventories of products: exact sums, the rules of each row, and concurrent changes of stock,
 // which must not be overwritten.
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { startServer, type TestServer } from '../support/app.ts'
+import { describe, expect, it } from 'vitest'
 import { given } from '../support/given.ts'
+import { useServer } from '../support/using.ts'
 
-let server: TestServer
 let path: string
 let product: number
 const place: Record<string, number> = {}
 const house: Record<string, number> = {}
 
-beforeAll(async () => {
-  server = await startServer()
+const server = useServer({}, async (server) => {
   product = (await given(server.admin).product({ sku: 'gtx' })).id
   path = `/products/${product}/inventories`
   for (const [name, places] of Object.entries({ London: ['A', 'B'], Paris: ['C'] })) {
@@ -27,11 +25,7 @@ beforeAll(async () => {
         await server.admin.post('/settings/locations', { name: each, warehouse_id: body.data.id })
       ).body.data.id
   }
-  server.events()
-  await server.keep()
 })
-afterEach(() => server.rewind())
-afterAll(() => server.close())
 
 const put = (inventories: object[], more: object = {}) => server.admin.put(path, { inventories, ...more })
 const at = (name: string, in_stock: number, more: object = {}) => ({

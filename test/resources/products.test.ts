@@ -1,19 +1,13 @@
 // Rules of products that the generated contract tests do not check.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { Schema } from '../../src/contract/types.ts'
-import { type Caller, startServer, type TestServer } from '../support/app.ts'
 import { given } from '../support/given.ts'
+import { useNewServers } from '../support/using.ts'
 import { addUser } from '../support/viewers.ts'
 
-let server: TestServer
-let admin: Caller
-let make: ReturnType<typeof given>
-beforeEach(async () => {
-  server = await startServer()
-  admin = server.admin
-  make = given(admin)
-})
-afterEach(() => server.close())
+const server = useNewServers()
+const { admin } = server
+const make = given(admin)
 
 const skus = async (query: string): Promise<string[]> => {
   const { body, status } = await admin.get(`/products?${query}`)

@@ -1,31 +1,23 @@
 // The link between quotes and leads: both directions create the same link with one pair of events,
 // and change both records.
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { Schema } from '../../src/contract/types.ts'
-import { type Caller, startServer, type TestServer } from '../support/app.ts'
 import { given } from '../support/given.ts'
+import { useServer } from '../support/using.ts'
 import { addUser } from '../support/viewers.ts'
 
-let server: TestServer
-let admin: Caller
-let make: ReturnType<typeof given>
 let lead: Schema<'Lead'>
 let quote: Schema<'Quote'>
 
 const linked = ['leads.quote.create.before', 'leads.quote.create.after']
 const unlinked = ['leads.quote.delete.before', 'leads.quote.delete.after']
 
-beforeAll(async () => {
-  server = await startServer()
-  admin = server.admin
-  make = given(admin)
+const server = useServer({}, async () => {
   lead = await make.lead({ title: 'Seats' })
   quote = await make.quote({ subject: '40 seats' })
-  server.events()
-  await server.keep()
 })
-beforeEach(() => server.rewind())
-afterAll(() => server.close())
+const { admin } = server
+const make = given(admin)
 
 const versions = async (): Promise<number[]> => [
   (await admin.get(`/leads/${lead.id}`)).body.data.version,

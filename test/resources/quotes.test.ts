@@ -1,30 +1,23 @@
 // Rules of quotes that the generated contract tests do not check: the record and its
 // items, visibility, deletion and references. Other files test links to leads and the PDF.
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { Body, Schema } from '../../src/contract/types.ts'
-import { type Caller, startServer, type TestServer } from '../support/app.ts'
+import { startServer } from '../support/app.ts'
 import { given } from '../support/given.ts'
+import { useServer } from '../support/using.ts'
 import { addUser } from '../support/viewers.ts'
 
-let server: TestServer
-let admin: Caller
-let make: ReturnType<typeof given>
 let person: Schema<'Person'>
 let gtx: Schema<'Product'>
 
 const address = { address: '12 Analytical Way', city: 'London', country: 'GB', postcode: 'W1 2AB' }
 
-beforeAll(async () => {
-  server = await startServer()
-  admin = server.admin
-  make = given(admin)
+const server = useServer({}, async () => {
   person = await make.person({ name: 'Ada Lovelace', emails: [{ value: 'ada@example.com' }] })
   gtx = await make.product({ sku: 'gtx', name: 'GTX', price: 10.5 })
-  server.events()
-  await server.keep()
 })
-beforeEach(() => server.rewind())
-afterAll(() => server.close())
+const { admin } = server
+const make = given(admin)
 
 const body = (changes: Partial<Body<'createQuote'>> = {}) => ({
   subject: '40 seats',

@@ -1,10 +1,11 @@
 // Reports: exact figures of the visible records by days in the time zone of the
 // installation, and their charts.
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { type Caller, startServer, type TestServer } from '../support/app.ts'
+import { describe, expect, it } from 'vitest'
+import type { Caller } from '../support/app.ts'
 import { deal } from '../support/deals.ts'
 import { isPostgres } from '../support/engine.ts'
 import { statementsOf } from '../support/statements.ts'
+import { useServer } from '../support/using.ts'
 import { addUser } from '../support/viewers.ts'
 
 const stage = { new: 1, followUp: 2, prospect: 3, negotiation: 4, won: 5, lost: 6 }
@@ -20,14 +21,7 @@ const types = [
   'forecast',
 ]
 
-// The time zone is 13 hours ahead of UTC until April, so wrong days are detected.
-let server: TestServer
-beforeAll(async () => {
-  server = await startServer({ config: { timezone: 'Pacific/Auckland' } })
-  await server.keep()
-})
-afterEach(() => server.rewind())
-afterAll(() => server.close())
+const server = useServer({ config: { timezone: 'Pacific/Auckland' } })
 
 const lead = (body?: object) => deal(server, body)
 

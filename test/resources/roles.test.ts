@@ -1,16 +1,12 @@
 // Rules of roles that the generated contract tests do not check: users cannot grant more than they
 // have, and no change locks out all administrators.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { startServer, type TestServer } from '../support/app.ts'
+import { describe, expect, it } from 'vitest'
 import { given } from '../support/given.ts'
 import { someone } from '../support/people.ts'
+import { useNewServers } from '../support/using.ts'
 import { addUser } from '../support/viewers.ts'
 
-let server: TestServer
-beforeEach(async () => {
-  server = await startServer()
-})
-afterEach(() => server.close())
+const server = useNewServers()
 
 const editor = ['settings.user.roles.create', 'settings.user.roles.edit', 'settings.user.roles.delete', 'leads.view']
 const sales = {

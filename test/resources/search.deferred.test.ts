@@ -1,16 +1,12 @@
 // A write of a record that many others quote leaves their search documents to jobs: the new name,
 // the deletion and the restore of an organization with many persons.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { startServer, type TestServer } from '../support/app.ts'
+import { describe, expect, it } from 'vitest'
 import { given } from '../support/given.ts'
+import { useSharedServer } from '../support/using.ts'
 
 const count = 250
 
-let server: TestServer
-beforeAll(async () => {
-  server = await startServer()
-})
-afterAll(() => server.close())
+const server = useSharedServer()
 
 /** Inserts persons of an organization directly, because the API would take long. */
 async function insertPersons(organizationId: number): Promise<void> {

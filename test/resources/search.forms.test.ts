@@ -1,12 +1,8 @@
 // Names and phone numbers in the forms that users type, in lists, searches, filters and imports.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { startServer, type TestServer } from '../support/app.ts'
+import { describe, expect, it } from 'vitest'
+import { useNewServers } from '../support/using.ts'
 
-let server: TestServer
-beforeEach(async () => {
-  server = await startServer({ config: { country: 'DE' } })
-})
-afterEach(() => server.close())
+const server = useNewServers({ config: { country: 'DE' } })
 
 const persons = '/contacts/persons'
 const add = async (body: object): Promise<any> => (await server.admin.post(persons, body)).body.data

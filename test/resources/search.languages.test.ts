@@ -2,9 +2,9 @@
 // in the search, on each engine the same.
 import { isDeepStrictEqual } from 'node:util'
 import { sql } from 'kysely'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { searchFold, searchWords, textKey } from '../../db/schema/search-folding.ts'
-import { startServer, type TestServer } from '../support/app.ts'
+import { useSharedServer } from '../support/using.ts'
 
 /** Names, and the plain forms of their words that people type. */
 const names: readonly (readonly [name: string, ...typed: string[]])[] = [
@@ -100,13 +100,11 @@ const forms: readonly ((typed: string) => string)[] = [
   (typed) => (typed.length > 4 && !/['’‘`´ʼ′׳ -]/u.test(typed) ? [...typed].slice(0, -1).join('') : typed),
 ]
 
-let server: TestServer
 const ids: number[] = []
+const server = useSharedServer()
 beforeAll(async () => {
-  server = await startServer()
   for (const [name] of names) ids.push((await server.admin.post('/contacts/persons', { name })).body.data.id)
 })
-afterAll(() => server.close())
 
 const byList = async (q: string): Promise<number[]> => {
   const { body } = await server.admin.get('/contacts/persons', { query: { q, per_page: '100' } })

@@ -1,10 +1,10 @@
 // Repairing the search index: `accord doctor` finds differences from the records, and `accord
 // search rebuild` repairs them.
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { getPriority, tmpdir } from 'node:os'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { getPriority } from 'node:os'
 import { join } from 'node:path'
 import { sql } from 'kysely'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { openStore } from '../../db/store.ts'
 import { acquireLock, releaseLock } from '../../src/jobs/locks.ts'
 import { systemContext } from '../../src/kernel/context.ts'
@@ -13,12 +13,9 @@ import { checkSearch } from '../../src/resources/system/housekeeping.ts'
 import { rebuildLock } from '../../src/resources/system/search-rebuild.ts'
 import { accord } from '../support/accord.ts'
 import { startServer } from '../support/app.ts'
+import { useFolder } from '../support/folders.ts'
 
-let folder: string
-beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'accord-search-'))
-})
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
+const folder = useFolder('search')
 
 it('accord search rebuild indexes every record, and accord doctor says when it is needed', {
   timeout: 60_000,

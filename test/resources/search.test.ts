@@ -2,28 +2,22 @@
 // finds only records that it could list.
 import fc from 'fast-check'
 import { sql } from 'kysely'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it } from 'vitest'
 import { searchFold } from '../../db/schema/search-folding.ts'
 import { searchIndex } from '../../src/operations.ts'
-import { type Caller, start, startServer, type TestServer } from '../support/app.ts'
+import { type Caller, start } from '../support/app.ts'
 import { isPostgres } from '../support/engine.ts'
 import { given } from '../support/given.ts'
 import { migrateWithSearch } from '../support/search-index.ts'
 import { statementsOf } from '../support/statements.ts'
+import { useServer } from '../support/using.ts'
 import { addUser } from '../support/viewers.ts'
 
-let server: TestServer
-let make: ReturnType<typeof given>
-beforeAll(async () => {
-  server = await startServer()
-  make = given(server.admin)
-  await server.keep()
-})
+const server = useServer()
+const make = given(server.admin)
 afterEach(async () => {
   expect(await searchIndex.findProblem(server.store.db, server.store.dialect)).toBeNull()
-  await server.rewind()
 })
-afterAll(() => server.close())
 
 interface Hit {
   type: string

@@ -1,6 +1,6 @@
 // The job operations for administrators: waiting jobs, reasons of failures, and retries. Also tests
 // the nightly jobs.
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { beforeEach, describe, expect, it, vi } from 'vitest'
 import { eventConsumers, jobs } from '../../src/background.ts'
 import { createEventDispatcher } from '../../src/jobs/event-consumers.ts'
 import { maxCrashes } from '../../src/jobs/job-runner.ts'
@@ -13,10 +13,11 @@ import { prune } from '../../src/resources/system/housekeeping.ts'
 import { start, startServer, type TestServer } from '../support/app.ts'
 import { given } from '../support/given.ts'
 import { csvOf, importing } from '../support/importing.ts'
+import { countTurns } from '../support/turns.ts'
+import { useNewServers } from '../support/using.ts'
 import { addUser } from '../support/viewers.ts'
 import { alone, workflowsOn } from '../support/workflows.ts'
 
-let server: TestServer
 let isBroken: boolean
 const note = defineJob<{ name: string }>({
   kind: 'test.note',
@@ -26,11 +27,10 @@ const note = defineJob<{ name: string }>({
   },
 })
 
-beforeEach(async () => {
-  server = await startServer()
+const server = useNewServers()
+beforeEach(() => {
   isBroken = true
 })
-afterEach(() => server.close())
 
 /** The kinds of jobs that send mail. */
 const mailing = jobs.filter(({ isMail }) => isMail)
@@ -494,20 +494,14 @@ describe('each night', () => {
         .insertInto('events')
         .values(Array.from({ length: 500 }, () => ({ ...event, changed: '[]', restored: 0, created_at })))
         .execute()
-    let turns = 0
-    let isOver = false
-    const count = (): void => {
-      turns++
-      if (!isOver) setImmediate(count)
-    }
-    setImmediate(count)
+    const turns = countTurns()
     await prune.run(
       ctx(),
       { due: start },
       { id: 1, attempt: 1, isLast: false, signal: new AbortController().signal, holdsLease: async () => true },
     )
-    isOver = true
-    expect(turns).toBeGreaterThanOrEqual(20)
+    turns.stop()
+    expect(turns.count).toBeGreaterThanOrEqual(20)
     expect(await db.selectFrom('events').select('id').where('created_at', '=', created_at).execute()).toEqual([])
   })
 

@@ -3,37 +3,23 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it } from 'vitest'
 import { createMailer } from '../../src/mail/outbound.ts'
 import { startServer, type TestServer } from '../support/app.ts'
 import { given } from '../support/given.ts'
 import { listeningServer } from '../support/listening.ts'
+import { useReceiver, useSmtp } from '../support/outside.ts'
 import { someone } from '../support/people.ts'
-import { type Receiver, startReceiver } from '../support/receiver.ts'
-import { type SmtpServer, startSmtp } from '../support/smtp.ts'
+import { useNewServers } from '../support/using.ts'
 
-let server: TestServer
-let receiver: Receiver
-let smtp: SmtpServer
-beforeAll(async () => {
-  receiver = await startReceiver()
-  smtp = await startSmtp()
-})
-beforeEach(async () => {
-  receiver.behave('ok')
-  smtp.behave('accept')
-  server = await startServer({
-    mailer: createMailer({ url: smtp.url, domain: 'localhost' }),
-    config: { webhookAllowHttp: true, webhookAllowCidrs: ['127.0.0.1/32'] },
-  })
-})
-afterEach(async () => {
+const receiver = useReceiver()
+const smtp = useSmtp()
+const server = useNewServers(() => ({
+  mailer: createMailer({ url: smtp.url, domain: 'localhost' }),
+  config: { webhookAllowHttp: true, webhookAllowCidrs: ['127.0.0.1/32'] },
+}))
+afterEach(() => {
   server.app.services.mailer.close()
-  await server.close()
-})
-afterAll(async () => {
-  await receiver.close()
-  await smtp.close()
 })
 
 /** Returns the values by name and labels, as written in the text. */

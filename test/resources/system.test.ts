@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { mkdtempSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { operations } from '../../src/contract/operations.gen.ts'
 import { problemCodes } from '../../src/contract/output/problem-codes.ts'
@@ -11,15 +11,13 @@ import { version } from '../../src/installation/package-info.ts'
 import { publish, publishedIn } from '../../src/installation/published-contract.ts'
 import type { Volume } from '../../src/kernel/runtime/disk-space.ts'
 import { startServer as listen, type Running } from '../../src/server.ts'
-import { type Caller, contract, seededImage, startServer, type TestServer, testConfig } from '../support/app.ts'
+import { type Caller, contract, seededImage, startServer, testConfig } from '../support/app.ts'
 import { isPostgres, openImage } from '../support/engine.ts'
+import { useNewFolder } from '../support/folders.ts'
 import { until } from '../support/until.ts'
+import { useNewServers } from '../support/using.ts'
 
-let server: TestServer
-beforeEach(async () => {
-  server = await startServer()
-})
-afterEach(() => server.close())
+const server = useNewServers()
 
 const paths = ['/documentation', '/documentation/errors', '/openapi.json', '/openapi.yaml']
 
@@ -84,18 +82,16 @@ describe('the disk of getReadiness', () => {
       if (bytes > disk.takes) throw Object.assign(new Error('no space left on device'), { code: 'ENOSPC' })
     },
   }
-  let watched: TestServer
   const told = async () => {
     watched.clock.advanceMs(3000)
     const { status, body } = await watched.anonymous.get('//readyz')
     return status === 200 ? body.checks.disk : [status, body.code, body.detail]
   }
   const full = [503, 'unavailable', 'Nothing can be written: the disk is full, or it is read-only.']
-  beforeEach(async () => {
+  beforeEach(() => {
     Object.assign(disk, { free: 100 * gibibyte, takes: Number.POSITIVE_INFINITY, probes: 0 })
-    watched = await startServer({ volume })
   })
-  afterEach(() => watched.close())
+  const watched = useNewServers({ volume })
 
   it('is low with less than 1 GiB or a twentieth free, and the server stays ready', async () => {
     expect(await told()).toBe('ok')
@@ -160,19 +156,13 @@ describe('the disk of getReadiness', () => {
 })
 
 describe('the published contract', () => {
-  let folder: string
-  let installed: TestServer
+  const folder = useNewFolder('published')
   const documentation = async (): Promise<string> =>
     (await installed.anonymous.get('//readyz')).body.checks.documentation
-  beforeEach(async () => {
-    folder = mkdtempSync(join(tmpdir(), 'accord-published-'))
+  beforeEach(() => {
     writeFileSync(join(folder, 'source.yaml'), readFileSync('openapi.yaml'))
-    installed = await startServer({ published: publishedIn(join(folder, 'data'), join(folder, 'source.yaml')) })
   })
-  afterEach(async () => {
-    await installed.close()
-    rmSync(folder, { recursive: true })
-  })
+  const installed = useNewServers({ published: publishedIn(join(folder, 'data'), join(folder, 'source.yaml')) })
 
   it('counts as missing while a file of it is missing or half-written, and is found once it is whole', async () => {
     expect(await documentation()).toBe('missing')

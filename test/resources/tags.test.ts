@@ -1,18 +1,12 @@
 // Rules of tags, and of records with tags, that the generated contract tests do not check.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { type Caller, startServer, type TestServer } from '../support/app.ts'
+import { describe, expect, it } from 'vitest'
 import { given } from '../support/given.ts'
+import { useNewServers } from '../support/using.ts'
 import { addUser } from '../support/viewers.ts'
 
-let server: TestServer
-let admin: Caller
-let make: ReturnType<typeof given>
-beforeEach(async () => {
-  server = await startServer()
-  admin = server.admin
-  make = given(admin)
-})
-afterEach(() => server.close())
+const server = useNewServers()
+const { admin } = server
+const make = given(admin)
 
 const organizationKeys = [
   'contacts',

@@ -1,15 +1,11 @@
 // Rules of lead types that the generated contract tests do not check. The last type and types in
 // use cannot be deleted, because every lead needs a type.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { startServer, type TestServer } from '../support/app.ts'
+import { describe, expect, it } from 'vitest'
 import { given } from '../support/given.ts'
+import { useNewServers } from '../support/using.ts'
 import { addUser } from '../support/viewers.ts'
 
-let server: TestServer
-beforeEach(async () => {
-  server = await startServer()
-})
-afterEach(() => server.close())
+const server = useNewServers()
 
 describe('listTypes', () => {
   it('answers the seeded types with the number of leads the caller may see', async () => {

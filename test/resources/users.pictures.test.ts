@@ -1,19 +1,14 @@
 // The picture of a user: an administrator or the user sets it, and every UserRef
 // shows it.
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { type Caller, startServer, type TestServer } from '../support/app.ts'
+import { describe, expect, it } from 'vitest'
+import type { Caller } from '../support/app.ts'
 import { file, form } from '../support/form.ts'
 import { given } from '../support/given.ts'
 import { someone } from '../support/people.ts'
 import { pixel } from '../support/pictures.ts'
+import { useServer } from '../support/using.ts'
 
-let server: TestServer
-beforeAll(async () => {
-  server = await startServer()
-  await server.keep()
-})
-beforeEach(() => server.rewind())
-afterAll(() => server.close())
+const server = useServer()
 
 async function upload(content: string | Uint8Array = pixel, caller: Caller = server.admin): Promise<number> {
   const { body, headers } = await form({ file: file('me.png', content) })

@@ -1,16 +1,13 @@
 // Rules of users that the generated contract tests do not check: the right to change another user,
 // and the records that are deleted with a user.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { adminPassword, startServer, type TestServer } from '../support/app.ts'
+import { describe, expect, it } from 'vitest'
+import { adminPassword } from '../support/app.ts'
 import { isPostgres } from '../support/engine.ts'
 import { given } from '../support/given.ts'
 import { password, someone } from '../support/people.ts'
+import { useNewServers } from '../support/using.ts'
 
-let server: TestServer
-beforeEach(async () => {
-  server = await startServer()
-})
-afterEach(() => server.close())
+const server = useNewServers()
 
 const manager = ['settings.user.users.create', 'settings.user.users.edit', 'settings.user.users.delete', 'leads.view']
 const ada = { name: 'Ada Lovelace', email: 'ada@example.com', role_id: 1, password, password_confirmation: password }

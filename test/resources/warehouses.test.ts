@@ -1,14 +1,11 @@
 // Rules of warehouses that the generated contract tests do not check.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { type Caller, start, startServer, type TestServer } from '../support/app.ts'
+import { describe, expect, it } from 'vitest'
+import { type Caller, start } from '../support/app.ts'
 import { given } from '../support/given.ts'
+import { useNewServers } from '../support/using.ts'
 import { addUser } from '../support/viewers.ts'
 
-let server: TestServer
-beforeEach(async () => {
-  server = await startServer()
-})
-afterEach(() => server.close())
+const server = useNewServers()
 
 const address = { address: '12 Analytical Way', country: 'gb', city: 'London', postcode: 'W1 2AB' }
 const body = (name: string) => ({

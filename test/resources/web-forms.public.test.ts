@@ -1,11 +1,10 @@
 // Public web forms: definition, page, script, and submissions, which create persons and leads.
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { startServer, type TestServer } from '../support/app.ts'
+import { describe, expect, it } from 'vitest'
 import { deleteNamed } from '../support/deleted.ts'
 import { given } from '../support/given.ts'
 import { statementsOf } from '../support/statements.ts'
+import { useServer } from '../support/using.ts'
 
-let server: TestServer
 const attribute: Record<string, number> = {}
 const basic = {
   title: 'Contact us',
@@ -14,14 +13,10 @@ const basic = {
   submit_success_content: 'Thank you.',
 }
 
-beforeAll(async () => {
-  server = await startServer()
+const server = useServer({}, async (server) => {
   const { body } = await server.admin.get('/settings/attributes?per_page=100')
   for (const { id, code, entity_type } of body.data) attribute[`${entity_type}.${code}`] = id
-  await server.keep()
 })
-beforeEach(() => server.rewind())
-afterAll(() => server.close())
 
 async function makeForm(changes: object = {}): Promise<{ id: number; path: string }> {
   const { status, body, text } = await server.admin.post('/settings/web-forms', { ...basic, ...changes })

@@ -1,7 +1,7 @@
 // Rules of web forms as definitions that the generated contract tests do not check.
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { startServer, type TestServer } from '../support/app.ts'
+import { describe, expect, it } from 'vitest'
 import { deleteNamed } from '../support/deleted.ts'
+import { useServer } from '../support/using.ts'
 
 const path = '/settings/web-forms'
 const basic = {
@@ -11,16 +11,11 @@ const basic = {
   submit_success_content: 'Thank you.',
 }
 
-let server: TestServer
 const attribute: Record<string, number> = {}
-beforeAll(async () => {
-  server = await startServer()
+const server = useServer({}, async (server) => {
   const { body } = await server.admin.get('/settings/attributes?per_page=100')
   for (const { id, code, entity_type } of body.data) attribute[`${entity_type}.${code}`] = id
-  await server.keep()
 })
-beforeEach(() => server.rewind())
-afterAll(() => server.close())
 
 const create = async (changes: object = {}) => (await server.admin.post(path, { ...basic, ...changes })).body.data
 const codes = (form: { attributes: { attribute: { entity_type: string; code: string } }[] }) =>

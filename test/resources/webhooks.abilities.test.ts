@@ -1,15 +1,11 @@
 // A token can save only webhooks whose records its abilities allow to read, because they are sent
 // later with all rights of the user.
-import { afterAll, beforeAll, expect, it } from 'vitest'
-import { startServer, type TestServer } from '../support/app.ts'
+import { expect, it } from 'vitest'
 import { unique } from '../support/given.ts'
+import { useSharedServer } from '../support/using.ts'
 
 const path = '/settings/webhooks'
-let server: TestServer
-beforeAll(async () => {
-  server = await startServer()
-})
-afterAll(() => server.close())
+const server = useSharedServer()
 
 const body = (changes: object = {}) => ({
   name: `Hook ${unique()}`,

@@ -1,7 +1,7 @@
 // Deliveries of webhooks: each event is sent once to the right receivers, signed and in order. Also
 // tests misbehaving receivers. The receiver is a real server.
 import { Webhook as Verifier } from 'standardwebhooks'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { createEventDispatcher } from '../../src/jobs/event-consumers.ts'
 import { finish } from '../../src/jobs/leases.ts'
 import { createWorker } from '../../src/jobs/worker.ts'
@@ -11,11 +11,13 @@ import { triggerWebhook } from '../../src/resources/webhooks/deliveries.ts'
 import { deliver, ladder } from '../../src/resources/webhooks/jobs.ts'
 import { jobs as sweeps } from '../../src/resources/webhooks/pending-deliveries.ts'
 import { subscriptions } from '../../src/resources/webhooks/subscriptions.ts'
-import { start, startServer, type TestServer } from '../support/app.ts'
+import { start, startServer } from '../support/app.ts'
 import { imageOf, isPostgres } from '../support/engine.ts'
 import { given } from '../support/given.ts'
-import { type Received, type Receiver, startReceiver } from '../support/receiver.ts'
+import { useReceiver } from '../support/outside.ts'
+import type { Received } from '../support/receiver.ts'
 import { until } from '../support/until.ts'
+import { useServer } from '../support/using.ts'
 import { addUser } from '../support/viewers.ts'
 
 const path = '/settings/webhooks'
@@ -23,40 +25,28 @@ const minute = 60_000
 const hour = 60 * minute
 const day = 24 * hour
 
-let server: TestServer
-let receiver: Receiver
 /**
  * `busy` and `most`: the running calls and their maximum. `fault`: an error that calls throw.
  * `isSilent`: the receiver does not respond, so calls get short timeouts.
  */
 const calls = { busy: 0, most: 0, fault: null as Error | null, isSilent: false }
-beforeAll(async () => {
-  receiver = await startReceiver()
-  const outboundFor = (totalMs: number) =>
-    createOutbound({ allowCidrs: ['127.0.0.1/32'], allowHttp: true, connectMs: 20_000, totalMs })
-  const [patient, quick] = [outboundFor(20_000), outboundFor(1_000)]
-  const outbound: Outbound = {
-    async request(request, signal) {
-      if (calls.fault) throw calls.fault
-      calls.most = Math.max(calls.most, ++calls.busy)
-      const real = calls.isSilent ? quick : patient
-      return real.request(request, signal).finally(() => calls.busy--)
-    },
-  }
-  server = await startServer({ config: { webhookAllowHttp: true }, outbound })
-  await server.keep()
-})
-beforeEach(async () => {
-  await server.rewind()
-  receiver.behave('ok')
-  receiver.received.length = 0
+const receiver = useReceiver()
+const outboundFor = (totalMs: number) =>
+  createOutbound({ allowCidrs: ['127.0.0.1/32'], allowHttp: true, connectMs: 20_000, totalMs })
+const [patient, quick] = [outboundFor(20_000), outboundFor(1_000)]
+const outbound: Outbound = {
+  async request(request, signal) {
+    if (calls.fault) throw calls.fault
+    calls.most = Math.max(calls.most, ++calls.busy)
+    const real = calls.isSilent ? quick : patient
+    return real.request(request, signal).finally(() => calls.busy--)
+  },
+}
+const server = useServer({ config: { webhookAllowHttp: true }, outbound })
+beforeEach(() => {
   Object.assign(calls, { most: 0, fault: null, isSilent: false })
 })
 afterEach(() => vi.useRealTimers())
-afterAll(async () => {
-  await server.close()
-  await receiver.close()
-})
 
 let names = 0
 const create = async (changes: object = {}) => {

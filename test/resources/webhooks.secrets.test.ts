@@ -1,36 +1,23 @@
 // Secrets of webhooks: values of headers and query parameters are write-only, are sent only to the
 // address that they were set for, and are encrypted in older databases by a migration.
 import { sql } from 'kysely'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { migrate, migrations } from '../../db/migrate.ts'
 import { openStore } from '../../db/store.ts'
 import { createEncryption } from '../../src/kernel/auth/encryption.ts'
 import { escapeHtml } from '../../src/kernel/values/format.ts'
 import { redact } from '../../src/resources/webhooks/send.ts'
-import { startServer, type TestServer } from '../support/app.ts'
 import { given } from '../support/given.ts'
-import { type Receiver, startReceiver } from '../support/receiver.ts'
+import { useReceiver } from '../support/outside.ts'
+import { startReceiver } from '../support/receiver.ts'
+import { useServer } from '../support/using.ts'
 
 const path = '/settings/webhooks'
 const mask = '••••••'
 const hidden = { header: 'Bearer hush-header-value', param: 'hush parameter & value', query: 'hush-query-value' }
 
-let server: TestServer
-let receiver: Receiver
-beforeAll(async () => {
-  receiver = await startReceiver()
-  server = await startServer({ config: { webhookAllowHttp: true, webhookAllowCidrs: ['127.0.0.0/8'] } })
-  await server.keep()
-})
-beforeEach(async () => {
-  await server.rewind()
-  receiver.behave('ok')
-  receiver.received.length = 0
-})
-afterAll(async () => {
-  await server.close()
-  await receiver.close()
-})
+const receiver = useReceiver()
+const server = useServer({ config: { webhookAllowHttp: true, webhookAllowCidrs: ['127.0.0.0/8'] } })
 
 const body = () => ({
   name: 'Warehouse',

@@ -1,17 +1,12 @@
 // Rules of webhooks as definitions that the generated contract tests do not check.
 import { sql } from 'kysely'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { startServer, type TestServer } from '../support/app.ts'
+import { describe, expect, it } from 'vitest'
+import { startServer } from '../support/app.ts'
+import { useServer } from '../support/using.ts'
 
 const path = '/settings/webhooks'
 
-let server: TestServer
-beforeAll(async () => {
-  server = await startServer()
-  await server.keep()
-})
-beforeEach(() => server.rewind())
-afterAll(() => server.close())
+const server = useServer()
 
 const hook = { name: 'Warehouse', end_point: 'https://example.com/hooks' }
 const create = async (changes: object = {}) => (await server.admin.post(path, { ...hook, ...changes })).body.data

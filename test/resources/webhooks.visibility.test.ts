@@ -1,11 +1,12 @@
 // A webhook sends only records that the user who last changed it may see.
 import { sql } from 'kysely'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { permissionKeys } from '../../src/contract/operations.gen.ts'
-import { type Caller, startServer, type TestServer } from '../support/app.ts'
+import type { Caller } from '../support/app.ts'
 import { changersAfter } from '../support/changers.ts'
 import { given, unique } from '../support/given.ts'
-import { type Receiver, startReceiver } from '../support/receiver.ts'
+import { useReceiver } from '../support/outside.ts'
+import { useServer } from '../support/using.ts'
 import { addUser, type Someone } from '../support/viewers.ts'
 
 const path = '/settings/webhooks'
@@ -13,24 +14,13 @@ const gone =
   'The user who changed this webhook last is deleted or inactive. Save a change to it so that it acts with your rights.'
 
 const lines: string[] = []
-let server: TestServer
-let receiver: Receiver
-beforeAll(async () => {
-  receiver = await startReceiver()
-  server = await startServer({
-    config: { webhookAllowHttp: true, webhookAllowCidrs: ['127.0.0.0/8'] },
-    lines: { write: (line: string) => lines.push(line) },
-  })
-  await server.keep()
+const receiver = useReceiver()
+const server = useServer({
+  config: { webhookAllowHttp: true, webhookAllowCidrs: ['127.0.0.0/8'] },
+  lines: { write: (line: string) => lines.push(line) },
 })
-beforeEach(async () => {
-  await server.rewind()
-  receiver.received.length = 0
+beforeEach(() => {
   lines.length = 0
-})
-afterAll(async () => {
-  await server.close()
-  await receiver.close()
 })
 
 const all = [...permissionKeys]

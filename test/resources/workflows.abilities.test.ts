@@ -1,15 +1,11 @@
 // A token can save only workflows whose actions its abilities allow, because they run later with
 // all rights of the user.
-import { afterAll, beforeAll, expect, it } from 'vitest'
-import { startServer, type TestServer } from '../support/app.ts'
+import { expect, it } from 'vitest'
 import { unique } from '../support/given.ts'
+import { useSharedServer } from '../support/using.ts'
 import { path, set } from '../support/workflows.ts'
 
-let server: TestServer
-beforeAll(async () => {
-  server = await startServer()
-})
-afterAll(() => server.close())
+const server = useSharedServer()
 
 const body = (actions: object[], changes: object = {}) => ({
   ...{ name: `Workflow ${unique()}`, entity_type: 'leads', event: 'lead.update.after', actions },

@@ -1,37 +1,25 @@
 // A workflow has the rights of the user who last changed it, in every step. It cannot read or do
 // more than this user.
 import { sql } from 'kysely'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { migrate } from '../../db/migrate.ts'
 import { seed } from '../../db/seed.ts'
 import { openStore } from '../../db/store.ts'
 import { permissionKeys } from '../../src/contract/operations.gen.ts'
-import { type Caller, startServer, type TestServer } from '../support/app.ts'
+import type { Caller } from '../support/app.ts'
 import { changersAfter } from '../support/changers.ts'
 import { isPostgres } from '../support/engine.ts'
 import { given, unique } from '../support/given.ts'
-import { type Receiver, startReceiver } from '../support/receiver.ts'
+import { useReceiver } from '../support/outside.ts'
+import { useServer } from '../support/using.ts'
 import { addUser, type Someone } from '../support/viewers.ts'
 import { alone, path, set } from '../support/workflows.ts'
 
-let server: TestServer
-let receiver: Receiver
-let make: ReturnType<typeof given>
-beforeAll(async () => {
-  receiver = await startReceiver()
-  server = await startServer({ config: { webhookAllowHttp: true, webhookAllowCidrs: ['127.0.0.0/8'] } })
-  make = given(server.admin)
+const receiver = useReceiver()
+const server = useServer({ config: { webhookAllowHttp: true, webhookAllowCidrs: ['127.0.0.0/8'] } }, async (server) => {
   await alone(server)
-  await server.keep()
 })
-beforeEach(async () => {
-  await server.rewind()
-  receiver.received.length = 0
-})
-afterAll(async () => {
-  await server.close()
-  await receiver.close()
-})
+const make = given(server.admin)
 
 const all = [...permissionKeys]
 const without = (...keys: string[]): string[] => all.filter((key) => !keys.includes(key))

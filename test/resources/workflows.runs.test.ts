@@ -1,16 +1,17 @@
 // Runs of workflows: the effect of each action, the log of runs and its visibility, and test runs.
 import { sql } from 'kysely'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { createEventDispatcher } from '../../src/jobs/event-consumers.ts'
 import { systemContext } from '../../src/kernel/context.ts'
 import { type Emitter, Veto } from '../../src/kernel/write/events.ts'
 import { runWorkflow } from '../../src/resources/workflows/run.ts'
 import { workflowTriggers } from '../../src/resources/workflows/triggers.ts'
-import { type Caller, startServer, type TestServer } from '../support/app.ts'
+import type { Caller } from '../support/app.ts'
 import { deleteNamed } from '../support/deleted.ts'
 import { isPostgres } from '../support/engine.ts'
 import { given, unique } from '../support/given.ts'
 import { statementsOf } from '../support/statements.ts'
+import { useServer } from '../support/using.ts'
 import { addUser } from '../support/viewers.ts'
 import { alone, note, path, set, workflowsOn } from '../support/workflows.ts'
 
@@ -22,24 +23,21 @@ const listening = (events: Emitter): void => {
   })
 }
 
-let server: TestServer
 let { workflow, runs, states, tagsOf } = {} as ReturnType<typeof workflowsOn>
-let make: ReturnType<typeof given>
-beforeAll(async () => {
-  server = await startServer({
+const server = useServer(
+  {
     extensions: [listening],
     config: { timezone: 'Europe/Berlin', mailDomain: 'crm.example.com' },
-  })
-  make = given(server.admin)
-  await alone(server)
-  ;({ workflow, runs, states, tagsOf } = workflowsOn(server))
-  await server.keep()
-})
-beforeEach(async () => {
+  },
+  async (server) => {
+    await alone(server)
+    ;({ workflow, runs, states, tagsOf } = workflowsOn(server))
+  },
+)
+const make = given(server.admin)
+beforeEach(() => {
   veto = null
-  await server.rewind()
 })
-afterAll(() => server.close())
 
 /** Returns the runs, without those that were skipped because a workflow does not trigger itself. */
 const ownRuns = async (id: number, caller?: Caller) =>

@@ -1,20 +1,14 @@
 // Rules of workflow definitions that the generated contract tests do not check: every saved
 // workflow can be evaluated and run.
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { startServer, type TestServer } from '../support/app.ts'
+import { describe, expect, it } from 'vitest'
 import { deleteNamed } from '../support/deleted.ts'
 import { given } from '../support/given.ts'
+import { useServer } from '../support/using.ts'
 
 const path = '/settings/workflows'
 const note = { id: 'add_note_as_activity', value: 'Called.' }
 
-let server: TestServer
-beforeAll(async () => {
-  server = await startServer()
-  await server.keep()
-})
-beforeEach(() => server.rewind())
-afterAll(() => server.close())
+const server = useServer()
 
 const base = { name: 'Big win', entity_type: 'leads', event: 'lead.update.after', actions: [note] }
 const post = (changes: object = {}) => server.admin.post(path, { ...base, ...changes })

@@ -76,11 +76,15 @@ export function seededImage(engine: Engine = testEngine): Promise<Image> {
   return image
 }
 
+/** Migrates and seeds an empty database. Without a hash, the administrator cannot sign in. */
+export async function prepareStore(store: Store, adminPasswordHash = 'none'): Promise<void> {
+  await migrate(store)
+  await seed(store, { adminName: 'Example Admin', adminEmail: 'admin@example.com', adminPasswordHash, now: start })
+}
+
 async function buildImage(engine: Engine): Promise<Image> {
   const store = await openEmpty(engine)
-  await migrate(store)
-  const adminPasswordHash = await hashPassword(testConfig(), adminPassword)
-  await seed(store, { adminName: 'Example Admin', adminEmail: 'admin@example.com', adminPasswordHash, now: start })
+  await prepareStore(store, await hashPassword(testConfig(), adminPassword))
   if (isHostile && engine === 'postgres') await sql.raw(stepSequences).execute(store.db)
   const made = await imageOf(store)
   await closeAsTemplate(store)
@@ -156,8 +160,8 @@ export interface ServerOptions {
 }
 
 /**
- * Starts a server in memory. The test must close it in `afterEach`. Paths are relative to
- * /api/admin, except paths that start with `//`.
+ * Starts a server in memory, which the test must close. The functions of using.ts do both. Paths
+ * are relative to /api/admin, except paths that start with `//`.
  */
 export async function startServer(options: ServerOptions = {}): Promise<TestServer> {
   const { open = openImage, engine = testEngine } = options

@@ -2,6 +2,7 @@
 // `postgres`. An image is a whole database that a test can open repeatedly. The differential run
 // (test/differential) uses both engines in one process.
 
+import { writeFileSync } from 'node:fs'
 import { sql } from 'kysely'
 import pg from 'pg'
 import type { Dialect } from '../../db/dialect.ts'
@@ -41,6 +42,12 @@ export async function administrate(...statements: string[]): Promise<void> {
 
 /** The first bytes of every SQLite database. */
 const isOfSqlite = (image: Image): boolean => image.subarray(0, 13).toString() === 'SQLite format'
+
+/** Returns a function that opens an image of SQLite in this file. */
+export const openAt = (file: string) => (image: Image) => {
+  writeFileSync(file, image)
+  return openStore(`sqlite:${file}`)
+}
 
 /**
  * Opens a copy of the image. Closing the store removes the copy. `max` limits the connections of

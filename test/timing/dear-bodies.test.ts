@@ -1,8 +1,8 @@
 // A stranger sends bodies that cost much to read. Each is refused for little CPU time, on both
 // APIs.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { startServer, type TestServer } from '../support/app.ts'
+import { describe, expect, it } from 'vitest'
 import { dearBodies } from '../support/dear-bodies.ts'
+import { useSharedServer } from '../support/using.ts'
 
 const repeats = 5
 /** The CPU time that a refusal may take, as a multiple of the time to parse a dear body. */
@@ -18,11 +18,7 @@ async function cpuMsOf(work: () => unknown): Promise<number> {
 }
 const paths = ['/api/admin/login', '/api/admin/leads', '/api/v1/login', '/api/v1/leads', '/web-forms/forms/none']
 
-let server: TestServer
-beforeAll(async () => {
-  server = await startServer()
-})
-afterAll(() => server.close())
+const server = useSharedServer()
 
 describe.each(paths)('a dear body to %s without a credential', (url) => {
   it.each(dearBodies())('is refused cheaply: $name', async ({ type, body }) => {

@@ -1,33 +1,20 @@
 // An export of many megabytes needs no more memory than a few rows.
 // test/kernel/resource/exports.test.ts tests its content.
 import { once } from 'node:events'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { type IncomingMessage, request } from 'node:http'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, it } from 'vitest'
-import { openStore } from '../../db/store.ts'
-import { startServer, type TestServer } from '../support/app.ts'
+import { beforeAll, expect, it } from 'vitest'
+import { openAt } from '../support/engine.ts'
+import { useFolder } from '../support/folders.ts'
 import { addProducts } from '../support/products.ts'
+import { useSharedServer } from '../support/using.ts'
 
-let folder: string
-let server: TestServer
+const folder = useFolder('export')
+const server = useSharedServer({ open: openAt(join(folder, 'accord.db')) })
 let url: string
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'accord-export-'))
-  const file = join(folder, 'accord.db')
-  server = await startServer({
-    open: (image) => {
-      writeFileSync(file, image)
-      return openStore(`sqlite:${file}`)
-    },
-  })
   await addProducts(server.store.db, 100_000, 'long '.repeat(60))
   url = await server.app.http.listen({ host: '127.0.0.1', port: 0 })
-})
-afterAll(async () => {
-  await server.close()
-  rmSync(folder, { recursive: true, force: true })
 })
 
 it('takes no more memory than a few rows', async () => {

@@ -1,9 +1,10 @@
 // The reply time of a sign-in. The short run checks that many concurrent strangers do not keep
 // users out. ACCORD_TEST_FULL=1 also measures whether the reply time differs for known addresses,
 // and prints the result.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { adminPassword, startServer, type TestServer } from '../support/app.ts'
+import { afterEach, describe, expect, it } from 'vitest'
+import { adminPassword } from '../support/app.ts'
 import { someone } from '../support/people.ts'
+import { useNewServers } from '../support/using.ts'
 
 const isFull = process.env.ACCORD_TEST_FULL === '1'
 /** The value of production. */
@@ -11,13 +12,9 @@ const passwordMemoryKiB = 19 * 1024
 
 const admin = 'admin@example.com'
 
-let server: TestServer
-beforeEach(async () => {
-  server = await startServer({ config: { passwordMemoryKiB, smtpUrl: 'smtp://127.0.0.1:9' } })
-})
-afterEach(async () => {
+const server = useNewServers({ config: { passwordMemoryKiB, smtpUrl: 'smtp://127.0.0.1:9' } })
+afterEach(() => {
   server.app.services.mailer.close()
-  await server.close()
 })
 
 async function ask(path: string, body: object, remoteAddress: string) {

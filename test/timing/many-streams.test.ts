@@ -1,11 +1,12 @@
 // Many event streams beside ten writes a second: every stream gets every event, and other requests
 // are answered meanwhile. The full run (`npm run test:faults`) opens 5,000 streams and prints
 // measurements.
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { issueToken } from '../../src/kernel/auth/tokens.ts'
 import { isFull } from '../faults/serving.ts'
 import { start } from '../support/app.ts'
-import { type Listening, listeningServer } from '../support/listening.ts'
+import { listeningServer } from '../support/listening.ts'
+import { useOne } from '../support/using.ts'
 import { follow, probe } from './many-streams.ts'
 
 const perToken = 5
@@ -16,11 +17,7 @@ const writesPerSecond = 10
 /** The longest accepted time of GET /healthz in milliseconds, with room for a slow machine. */
 const longestMs = 1_000
 
-let server: Listening
-beforeAll(async () => {
-  server = await listeningServer()
-})
-afterAll(() => server.close())
+const server = useOne(listeningServer)
 
 /** Inserts users like the administrator, and returns their tokens. */
 async function tokensOfUsers(): Promise<string[]> {

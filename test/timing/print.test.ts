@@ -1,15 +1,13 @@
 // The server responds while a quote is printed. test/resources/quotes.print.test.ts tests the
 // document.
-import { afterEach, describe, expect, it } from 'vitest'
-import { startServer, type TestServer } from '../support/app.ts'
+import { describe, expect, it } from 'vitest'
 import { given } from '../support/given.ts'
+import { useSharedServer } from '../support/using.ts'
 
-let server: TestServer
-afterEach(() => server.close())
+const server = useSharedServer()
 
 describe('printQuote', () => {
   it('leaves the server free for others while two hundred items are drawn', async () => {
-    server = await startServer()
     const make = given(server.admin)
     const product = await make.product()
     const item = { product_id: product.id, name: 'long '.repeat(51).trim(), price: 1 }

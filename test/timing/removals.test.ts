@@ -1,11 +1,12 @@
 // How long other requests wait while a user, a stage and a tag with many leads are removed.
 // test/jobs/removals.test.ts tests the steps.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { issueToken } from '../../src/kernel/auth/tokens.ts'
 import { start } from '../support/app.ts'
-import { type Listening, listeningServer } from '../support/listening.ts'
+import { listeningServer } from '../support/listening.ts'
 import { newName } from '../support/names.ts'
 import { until } from '../support/until.ts'
+import { useOne } from '../support/using.ts'
 import { measure } from './measure.ts'
 
 const leads = 20_000
@@ -15,14 +16,12 @@ const leads = 20_000
  */
 const longestPart = 0.2
 
-let server: Listening
 let token: string
+const server = useOne(listeningServer)
 beforeAll(async () => {
-  server = await listeningServer()
   const wanted = { userId: 1, name: 't', kind: 'personal', expiresAt: null } as const
   token = (await issueToken(server.store.db, { ...wanted, abilities: ['*'], allowedIps: [] }, start)).text
 })
-afterAll(() => server.close())
 
 async function call(method: string, path: string, body?: object) {
   const headers = { authorization: `Bearer ${token}`, accept: 'application/json', 'content-type': 'application/json' }

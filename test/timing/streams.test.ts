@@ -1,19 +1,18 @@
 // The server memory for a slow reader of the event stream, and the time that a closing server waits
 // for readers. test/resources/events.stream.test.ts tests the content.
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { beforeAll, expect, it } from 'vitest'
 import { issueToken } from '../../src/kernel/auth/tokens.ts'
 import { start } from '../support/app.ts'
-import { type Listening, listeningServer } from '../support/listening.ts'
+import { listeningServer } from '../support/listening.ts'
 import { readStream } from '../support/sse.ts'
+import { useOne } from '../support/using.ts'
 
-let server: Listening
 let token: string
+const server = useOne(listeningServer)
 beforeAll(async () => {
-  server = await listeningServer()
   const wanted = { userId: 1, name: 't', kind: 'personal', expiresAt: null } as const
   token = (await issueToken(server.store.db, { ...wanted, abilities: ['*'], allowedIps: [] }, start)).text
 })
-afterAll(() => server.close())
 
 let tags = 0
 const addTag = async (): Promise<void> => {

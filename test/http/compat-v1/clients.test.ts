@@ -1,17 +1,12 @@
 // Calls of real clients of version 1: a workflow node, a plug-in for web forms, and a chat agent.
 // The replies must contain the fields that these clients read.
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { adminPassword, startServer, type TestServer } from '../../support/app.ts'
+import { beforeEach, describe, expect, it } from 'vitest'
+import { adminPassword } from '../../support/app.ts'
+import { useServer } from '../../support/using.ts'
 import { type Version1, version1 } from '../../support/version1.ts'
 
-let server: TestServer
 const credentials = { email: 'admin@example.com', password: adminPassword, device_name: 'client' }
-beforeAll(async () => {
-  server = await startServer({ config: { compatV1: true } })
-  await server.keep()
-})
-beforeEach(() => server.rewind())
-afterAll(() => server.close())
+const server = useServer({ config: { compatV1: true } })
 
 const shown = async (path: string) => (await server.admin.get(path)).body.data
 

@@ -1,26 +1,25 @@
 // Random requests to version 1 with plausible, unusual and damaged bodies. No request gets a 5xx,
 // and every error has a message.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { operations } from '../../../src/contract/operations.gen.ts'
 import { type RewriteRow, rows } from '../../../src/http/compat-v1/rows.ts'
 import { contractSchemas } from '../../../src/http/compat-v1/schemas.ts'
 import { anything, hostileText, oddKey } from '../../fuzz/hostile.ts'
 import { type Random, randomOf } from '../../fuzz/random.ts'
 import { valid } from '../../fuzz/values.ts'
-import { contract, startServer, type TestServer } from '../../support/app.ts'
+import { contract } from '../../support/app.ts'
 import { file, form } from '../../support/form.ts'
 import type { SchemaObject } from '../../support/schema.ts'
+import { useSharedServer } from '../../support/using.ts'
 
 const seed = 27
 const requests = 1_500
 const schemas = contractSchemas(contract)
 
-let server: TestServer
+const server = useSharedServer({ config: { compatV1: true } })
 beforeAll(async () => {
-  server = await startServer({ config: { compatV1: true } })
   await server.admin.post('/settings/attributes', { code: 'city', name: 'City', type: 'text', entity_type: 'leads' })
 })
-afterAll(() => server.close())
 
 const words = [
   'limit',

@@ -1,18 +1,17 @@
 // Calls every route of version 1 and checks the stored data through the canonical API.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { adminPassword, startServer, type TestServer } from '../../support/app.ts'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { adminPassword } from '../../support/app.ts'
 import { file, form } from '../../support/form.ts'
 import { pixel } from '../../support/pictures.ts'
+import { useSharedServer } from '../../support/using.ts'
 import { rowNames, type Version1, version1 } from '../../support/version1.ts'
 
-let server: TestServer
 let v1: Version1
 const answered = new Set<string>()
-beforeAll(async () => {
-  server = await startServer({ config: { compatV1: true } })
+const server = useSharedServer({ config: { compatV1: true } })
+beforeAll(() => {
   v1 = version1(server, server.admin.token, answered)
 })
-afterAll(() => server.close())
 
 let count = 0
 /** Returns a unique text. */

@@ -1,23 +1,18 @@
 // The format of version 1: lists, filters, values and errors, and the rules of both APIs.
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { pagesShown } from '../../../src/http/compat-v1/replies.ts'
-import { startServer, type TestServer } from '../../support/app.ts'
+import { startServer } from '../../support/app.ts'
 import { file } from '../../support/form.ts'
 import { signedInPage } from '../../support/page.ts'
+import { useServer } from '../../support/using.ts'
 import { type Version1, version1 } from '../../support/version1.ts'
 import { addUser } from '../../support/viewers.ts'
 
-let server: TestServer
 let v1: Version1
-beforeAll(async () => {
-  server = await startServer({ config: { compatV1: true } })
-  await server.keep()
-})
-beforeEach(async () => {
-  await server.rewind()
+const server = useServer({ config: { compatV1: true } })
+beforeEach(() => {
   v1 = version1(server, server.admin.token)
 })
-afterAll(() => server.close())
 
 const ids = (reply: { body: any }): number[] => reply.body.data.map((each: any) => each.id)
 const shown = async (path: string) => (await server.admin.get(path)).body.data

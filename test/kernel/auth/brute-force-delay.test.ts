@@ -1,26 +1,19 @@
 // Protection against guessing the password of an account from many addresses: a sign-in waits for
 // its turn, no caller is refused because others guess, known devices do not wait, and unknown
 // accounts behave like known ones.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { createMailer } from '../../../src/mail/outbound.ts'
-import { adminPassword, startServer, type TestServer } from '../../support/app.ts'
-import { type Mailbox, openMailbox } from '../../support/mailbox.ts'
+import { adminPassword } from '../../support/app.ts'
+import { openMailbox } from '../../support/mailbox.ts'
 import { openPage } from '../../support/page.ts'
 import { password, someone } from '../../support/people.ts'
+import { useNew, useNewServers } from '../../support/using.ts'
 
-let server: TestServer
-let mailbox: Mailbox
-beforeEach(async () => {
-  mailbox = openMailbox()
-  server = await startServer({
-    mailer: createMailer({ url: mailbox.url, domain: 'crm.example' }),
-    config: { appUrl: 'http://localhost' },
-  })
-})
-afterEach(async () => {
-  await server.close()
-  mailbox.close()
-})
+const mailbox = useNew(openMailbox)
+const server = useNewServers(() => ({
+  mailer: createMailer({ url: mailbox.url, domain: 'crm.example' }),
+  config: { appUrl: 'http://localhost' },
+}))
 
 const admin = 'admin@example.com'
 const home = '203.0.113.7'

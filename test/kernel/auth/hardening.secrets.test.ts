@@ -1,32 +1,19 @@
 // Secrets are encrypted in the database. With another key, operations that need a secret report the
 // reason, all others work, and the API can set the secrets again.
 import { sql } from 'kysely'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { createEncryption, DecryptionError } from '../../../src/kernel/auth/encryption.ts'
 import { systemContext } from '../../../src/kernel/context.ts'
 import { pollEmails } from '../../../src/resources/emails/poll.ts'
 import { unsubscribeUrl } from '../../../src/resources/marketing/unsubscribe.ts'
-import { startServer, type TestServer } from '../../support/app.ts'
 import { seeded, validBody } from '../../support/given.ts'
-import { type Receiver, startReceiver } from '../../support/receiver.ts'
+import { useReceiver } from '../../support/outside.ts'
+import { useServer } from '../../support/using.ts'
 
-let server: TestServer
-let receiver: Receiver
 const stranger = createEncryption('another secret of at least thirty-two characters')
 
-beforeAll(async () => {
-  receiver = await startReceiver()
-  server = await startServer({ config: { webhookAllowHttp: true, webhookAllowCidrs: ['127.0.0.0/8'] } })
-  await server.keep()
-})
-beforeEach(async () => {
-  await server.rewind()
-  receiver.received.length = 0
-})
-afterAll(async () => {
-  await server.close()
-  await receiver.close()
-})
+const receiver = useReceiver()
+const server = useServer({ config: { webhookAllowHttp: true, webhookAllowCidrs: ['127.0.0.0/8'] } })
 
 /** Returns every stored value, as a thief of the database file would see it. */
 async function wholeDatabase(): Promise<string> {

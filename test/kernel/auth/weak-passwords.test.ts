@@ -2,18 +2,15 @@
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { openStore } from '../../../db/store.ts'
 import { install } from '../../../src/commands/install/install.ts'
 import { digestOf } from '../../../src/resources/authentication/password-links.ts'
-import { adminPassword, startServer, type TestServer, testConfig } from '../../support/app.ts'
+import { adminPassword, testConfig } from '../../support/app.ts'
 import { someone } from '../../support/people.ts'
+import { useNewServers } from '../../support/using.ts'
 
-let server: TestServer
-beforeEach(async () => {
-  server = await startServer()
-})
-afterEach(() => server.close())
+const server = useNewServers()
 
 const user = { name: 'Ann Example', email: 'ann@example.com', role_id: 1 }
 const weak = ['password', 'Password1', '12345678', 'QWERTYUIOP', 'letmein123', 'Ann@Example.com', ' ann example ']

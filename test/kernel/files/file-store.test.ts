@@ -5,24 +5,18 @@ import { stat } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { beforeEach, describe, expect, it, vi } from 'vitest'
 import { isFile, readForm } from '../../../src/contract/input/form.ts'
 import { safeName } from '../../../src/kernel/files/file-types.ts'
-import { startServer, type TestServer } from '../../support/app.ts'
 import { encode, file, form } from '../../support/form.ts'
 import { keptBytes, pixel } from '../../support/pictures.ts'
+import { useServer } from '../../support/using.ts'
 
-let server: TestServer
 let before: string[]
-beforeAll(async () => {
-  server = await startServer()
-  await server.keep()
-})
+const server = useServer()
 beforeEach(async () => {
-  await server.rewind()
   before = await keptBytes(server)
 })
-afterAll(() => server.close())
 
 async function send(parts: Parameters<typeof form>[0]) {
   const { body, headers } = await form(parts)

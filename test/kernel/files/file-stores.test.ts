@@ -1,28 +1,21 @@
 // The file stores in a folder and in a bucket behave the same. The bucket is a small S3 server that
 // checks signatures and hashes, and fails on demand.
 import { createHash, randomBytes } from 'node:crypto'
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { storageFaultOf } from '../../../db/storage-errors.ts'
 import { openFiles } from '../../../src/installation/open-files.ts'
 import type { FileStore, Upload } from '../../../src/kernel/files/file-store.ts'
 import { testConfig } from '../../support/app.ts'
-import { type S3Server, startS3 } from '../../support/s3.ts'
+import { useNewFolder } from '../../support/folders.ts'
+import { startS3 } from '../../support/s3.ts'
+import { useNew } from '../../support/using.ts'
 
-let dataDir: string
-let s3: S3Server
-beforeEach(async () => {
-  dataDir = mkdtempSync(join(tmpdir(), 'accord-stores-'))
-  s3 = await startS3()
-})
-afterEach(async () => {
-  await s3.stop()
-  rmSync(dataDir, { recursive: true, force: true })
-})
+const dataDir = useNewFolder('stores')
+const s3 = useNew(startS3)
 
 const onDisk = {
   filesUrl: null,

@@ -1,13 +1,13 @@
 // An acknowledged upload survives a power cut: its bytes are synced before it gets its name, and
 // its name before the reply.
-import { mkdtempSync, rmSync, statSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { Readable } from 'node:stream'
-import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { beforeEach, expect, it, vi } from 'vitest'
 import { makeFolder, syncPath } from '../../../db/disk.ts'
 import { writeFileAtomic } from '../../../src/installation/atomic-file.ts'
 import { diskFiles } from '../../../src/kernel/files/disk-files.ts'
+import { useNewFolder } from '../../support/folders.ts'
 
 /** The recorded disk operations in order. */
 const told = vi.hoisted((): string[][] => [])
@@ -72,12 +72,10 @@ vi.mock('node:fs/promises', async (importOriginal) => {
   }
 })
 
-let folder: string
+const folder = useNewFolder('sync')
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'accord-sync-'))
   told.length = 0
 })
-afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
 /** Replaces the random names of temporary files by `draft`. */
 const named = (): string[] =>

@@ -1,23 +1,15 @@
 // The history of a record, for every resource: lists the changes of fields with their user, newest
 // first, also after deletion. It is visible to callers who see the record, and shows only fields
 // that the record shows.
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { Context } from '../../../src/kernel/context.ts'
 import { changeLog, describe as describeLines } from '../../../src/kernel/history/history.ts'
-import { startServer, type TestServer } from '../../support/app.ts'
 import { given } from '../../support/given.ts'
+import { useServer } from '../../support/using.ts'
 import { addUser } from '../../support/viewers.ts'
 
-let server: TestServer
-let make: ReturnType<typeof given>
-
-beforeAll(async () => {
-  server = await startServer()
-  make = given(server.admin)
-  await server.keep()
-})
-afterEach(() => server.rewind())
-afterAll(() => server.close())
+const server = useServer()
+const make = given(server.admin)
 
 type Json = Record<string, any>
 

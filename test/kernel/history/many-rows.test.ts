@@ -1,16 +1,13 @@
 // The deletion and the restore of records to which very many rows refer.
 import { sql } from 'kysely'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { startServer, type TestServer } from '../../support/app.ts'
+import { describe, expect, it } from 'vitest'
 import { isPostgres } from '../../support/engine.ts'
+import { countTurns } from '../../support/turns.ts'
+import { useSharedServer } from '../../support/using.ts'
 
 const many = 30_000
 
-let server: TestServer
-beforeAll(async () => {
-  server = await startServer()
-})
-afterAll(() => server.close())
+const server = useSharedServer()
 
 /** Copies the row with the id `like`. `changes` are SQL expressions with the number `n`. */
 async function copyRow(table: string, like: number, changes: Record<string, string> = {}): Promise<void> {
@@ -25,17 +22,11 @@ async function copyRow(table: string, like: number, changes: Record<string, stri
 
 /** Runs a request. Returns the number of turns of the event loop meanwhile. */
 async function turnsDuring(request: () => Promise<{ status: number; text: string }>): Promise<number> {
-  let isOver = false
-  let turns = 0
-  const count = (): void => {
-    turns++
-    if (!isOver) setImmediate(count)
-  }
-  setImmediate(count)
+  const turns = countTurns()
   const reply = await request()
-  isOver = true
+  turns.stop()
   expect(reply.status, reply.text).toBe(200)
-  return turns
+  return turns.count
 }
 
 const count = async (table: string, condition: string): Promise<number> => {

@@ -1,33 +1,26 @@
 // Restoring a deleted record, for every resource: the record and its dependents are unchanged,
 // missing references are reported, and callers can restore only records that they could see.
 import fc from 'fast-check'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { systemContext } from '../../../src/kernel/context.ts'
 import { Veto } from '../../../src/kernel/write/events.ts'
 import { cleanFiles } from '../../../src/resources/files/clean-up.ts'
 import { prune } from '../../../src/resources/system/housekeeping.ts'
-import { start, startServer, type TestServer } from '../../support/app.ts'
+import { start } from '../../support/app.ts'
 import { file, form } from '../../support/form.ts'
 import { given } from '../../support/given.ts'
+import { useServer } from '../../support/using.ts'
 import { addUser } from '../../support/viewers.ts'
 
-let server: TestServer
-let make: ReturnType<typeof given>
 let refused: string | null = null
-
-beforeAll(async () => {
-  const veto = (event: { name: string }) => {
-    if (event.name === refused) throw new Veto('Gone is gone.')
-  }
-  server = await startServer({ extensions: [(events) => void events.on('*', veto)] })
-  make = given(server.admin)
-  await server.keep()
-})
-afterEach(async () => {
+const veto = (event: { name: string }) => {
+  if (event.name === refused) throw new Veto('Gone is gone.')
+}
+const server = useServer({ extensions: [(events) => void events.on('*', veto)] })
+const make = given(server.admin)
+beforeEach(() => {
   refused = null
-  await server.rewind()
 })
-afterAll(() => server.close())
 
 type Json = Record<string, any>
 

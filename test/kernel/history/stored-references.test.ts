@@ -1,24 +1,17 @@
 // References inside stored rules: what a workflow, campaign, form, template, webhook or import
 // names cannot be deleted, by any of the ways of deleting it.
 import { sql } from 'kysely'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { up } from '../../../db/migrations/0054_stored_references.ts'
 import { systemContext } from '../../../src/kernel/context.ts'
 import { completeImport } from '../../../src/resources/data-transfer/run/states.ts'
-import { startServer, type TestServer } from '../../support/app.ts'
 import { file, form as multipart } from '../../support/form.ts'
 import { given, unique } from '../../support/given.ts'
 import { someone } from '../../support/people.ts'
+import { useServer } from '../../support/using.ts'
 
-let server: TestServer
-let make: ReturnType<typeof given>
-beforeAll(async () => {
-  server = await startServer()
-  make = given(server.admin)
-  await server.keep()
-})
-beforeEach(() => server.rewind())
-afterAll(() => server.close())
+const server = useServer()
+const make = given(server.admin)
 
 type Json = Record<string, unknown>
 

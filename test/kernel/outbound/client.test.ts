@@ -1,20 +1,12 @@
 // Outgoing calls: allowed addresses, a DNS name whose address changes, and invalid replies.
 import { createServer } from 'node:net'
 import { SMTPServer } from 'smtp-server'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { addressCheck } from '../../../src/kernel/outbound/address-guard.ts'
 import { createOutbound, OutboundError, type OutboundOptions } from '../../../src/kernel/outbound/client.ts'
-import { type Receiver, startReceiver } from '../../support/receiver.ts'
+import { useReceiver } from '../../support/outside.ts'
 
-let receiver: Receiver
-beforeAll(async () => {
-  receiver = await startReceiver()
-})
-beforeEach(() => {
-  receiver.behave('ok')
-  receiver.received.length = 0
-})
-afterAll(() => receiver.close())
+const receiver = useReceiver()
 
 const strict = { allowCidrs: [], allowHttp: true, connectMs: 20_000, totalMs: 20_000 }
 const local = { ...strict, allowCidrs: ['127.0.0.1/32'] }

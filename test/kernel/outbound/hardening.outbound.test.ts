@@ -2,22 +2,15 @@
 // client must not accept, and environment variables that would redirect calls.
 import { createServer, type Server, type Socket } from 'node:net'
 import { gzipSync } from 'node:zlib'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { addressCheck } from '../../../src/kernel/outbound/address-guard.ts'
 import { createOutbound, OutboundError } from '../../../src/kernel/outbound/client.ts'
-import { type Receiver, startReceiver } from '../../support/receiver.ts'
+import { useReceiver } from '../../support/outside.ts'
 
 const strict = { allowCidrs: [], allowHttp: true, connectMs: 20_000, totalMs: 20_000 }
 const local = { ...strict, allowCidrs: ['127.0.0.1/32'] }
 
-let receiver: Receiver
-beforeAll(async () => {
-  receiver = await startReceiver()
-})
-afterEach(() => {
-  receiver.received.length = 0
-})
-afterAll(() => receiver.close())
+const receiver = useReceiver()
 
 /** Returns the kind of fault, or `answered` for a successful call. */
 const outcome = (call: Promise<unknown>): Promise<string> =>

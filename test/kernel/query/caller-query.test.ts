@@ -4,19 +4,18 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { openStore, type Store } from '../../../db/store.ts'
 import { startServer } from '../../support/app.ts'
 import { given } from '../../support/given.ts'
-import { type Installed, installed } from '../../support/installed.ts'
+import { installed } from '../../support/installed.ts'
 import { statementsOf } from '../../support/statements.ts'
+import { useOne } from '../../support/using.ts'
 import { addUser } from '../../support/viewers.ts'
 
-let here: Installed
 let other: Store
-beforeAll(async () => {
-  here = await installed()
+const here = useOne(installed)
+beforeAll(() => {
   other = openStore(here.config.databaseUrl)
 })
 afterAll(async () => {
   await other.close()
-  await here.close()
 })
 
 const total = async (path: string): Promise<number> => (await here.server.admin.get(path)).body.meta.total

@@ -2,24 +2,18 @@
 // people. Browsers must show them as text and not as markup, and pages must not link to foreign
 // addresses.
 import { type DefaultTreeAdapterTypes, parse } from 'parse5'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { systemContext } from '../../../src/kernel/context.ts'
 import { plainMarkdown } from '../../../src/kernel/values/format.ts'
 import { unsubscribeUrl } from '../../../src/resources/marketing/unsubscribe.ts'
-import { startServer, type TestServer } from '../../support/app.ts'
 import { facts } from '../../support/schema.ts'
+import { useServer } from '../../support/using.ts'
 
 type Node = DefaultTreeAdapterTypes.Node
 
 const bad = `"><svg/onload=alert(1)><script>alert(2)</script><img src=x onerror=alert(3)></style></title>`
 
-let server: TestServer
-beforeAll(async () => {
-  server = await startServer({ config: { appName: bad } })
-  await server.keep()
-})
-beforeEach(() => server.rewind())
-afterAll(() => server.close())
+const server = useServer({ config: { appName: bad } })
 
 /** Returns the elements and attributes of a page that could run scripts or load content. */
 function activeIn(html: string): string[] {

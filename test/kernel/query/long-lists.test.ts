@@ -1,21 +1,19 @@
 // Lists of values that are longer than the parameters of a statement.
 import { sql } from 'kysely'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { isIn } from '../../../db/long-lists.ts'
-import { startServer, type TestServer } from '../../support/app.ts'
 import { isPostgres } from '../../support/engine.ts'
+import { useSharedServer } from '../../support/using.ts'
 
 const most = 70_000
 const ids = Array.from({ length: most }, (_, index) => index + 1)
 const names = ids.map((id) => `Name ${id}, "quoted" \\ 'twice'`)
 
-let server: TestServer
+const server = useSharedServer()
 beforeAll(async () => {
-  server = await startServer()
   const made = await server.admin.post('/tags', { name: names[41_999] ?? '', color: '#112233' })
   expect(made.status, made.text).toBe(201)
 })
-afterAll(() => server.close())
 
 describe('a list of 70,000 values', () => {
   it('selects by number and by text, in and not in', async () => {

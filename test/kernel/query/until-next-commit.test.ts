@@ -1,24 +1,20 @@
 // In production the server caches totals, tokens and statements. A reply still never shows data of
 // another caller, outdated data, or data that the caller may no longer see.
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { openStore, type Store } from '../../../db/store.ts'
-import { startServer, type TestServer } from '../../support/app.ts'
-import { isPostgres } from '../../support/engine.ts'
+import { describe, expect, it } from 'vitest'
+import { startServer } from '../../support/app.ts'
+import { isPostgres, openAt } from '../../support/engine.ts'
 import { given } from '../../support/given.ts'
+import { useNewServers } from '../../support/using.ts'
 import { addUser } from '../../support/viewers.ts'
 
 const day = 24 * 60 * 60 * 1000
 
 describe('a read', () => {
-  let server: TestServer
-  beforeEach(async () => {
-    server = await startServer({ config: { env: 'production' } })
-  })
-  afterEach(() => server.close())
+  const server = useNewServers({ config: { env: 'production' } })
 
   it('answers 304 to a caller that has the record or the page', async () => {
     const { id } = await given(server.admin).lead()
@@ -104,11 +100,7 @@ describe('a read', () => {
 describe('a read beside a change of rights', () => {
   it('shows nothing to a caller whose rights were read before they changed', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'accord-replies-'))
-    const open = (image: Buffer): Store => {
-      const file = join(folder, 'accord.db')
-      writeFileSync(file, image)
-      return openStore(`sqlite:${file}`)
-    }
+    const open = openAt(join(folder, 'accord.db'))
     const server = await startServer({ config: { env: 'production' }, ...(!isPostgres && { open }) })
     try {
       await given(server.admin).lead({ user_id: 1 })

@@ -1,17 +1,12 @@
 // Embedded records: only callers who may read the record get more than a reference. A missing
 // permission of the role and a missing ability of the token have the same effect.
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { type Caller, startServer, type TestServer } from '../../support/app.ts'
+import { describe, expect, it } from 'vitest'
+import type { Caller } from '../../support/app.ts'
 import { given } from '../../support/given.ts'
+import { useServer } from '../../support/using.ts'
 import { addUser } from '../../support/viewers.ts'
 
-let server: TestServer
-beforeAll(async () => {
-  server = await startServer()
-  await server.keep()
-})
-beforeEach(() => server.rewind())
-afterAll(() => server.close())
+const server = useServer()
 
 /**
  * Returns two callers who may not read the embedded records, and one who may. All have the global

@@ -1,45 +1,32 @@
 // A running export keeps the WAL from being reset. If the client does not read, its export is cut
 // off when the WAL reaches 64 MiB. A client that reads gets the whole export, even if the WAL is
 // longer. The clock of exports is a fake timer.
-import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { sql } from 'kysely'
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest'
+import { afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest'
 import { Sqlite } from '../../../db/sqlite/driver.ts'
-import { openStore } from '../../../db/store.ts'
 import { maxHeldLogBytes, stallMs } from '../../../src/kernel/resource/export-stall.ts'
 import { handlers } from '../../../src/operations.ts'
-import { start, startServer, type TestServer } from '../../support/app.ts'
+import { start } from '../../support/app.ts'
+import { openAt } from '../../support/engine.ts'
+import { useFolder } from '../../support/folders.ts'
 import { addProducts } from '../../support/products.ts'
+import { useSharedServer } from '../../support/using.ts'
 
 const count = 3_000
-let folder: string
-let server: TestServer
+const folder = useFolder('log')
 let logged = ''
 const bound = maxHeldLogBytes / 1024 / 1024
 const cutOff = 'An export was cut off'
 
-beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'accord-log-'))
-  const file = join(folder, 'accord.db')
-  server = await startServer({
-    open: (image) => {
-      writeFileSync(file, image)
-      return openStore(`sqlite:${file}`)
-    },
-    lines: {
-      write: (line: string) => {
-        logged += line
-      },
-    },
-  })
-  await addProducts(server.store.db, count, 'd')
-})
-afterAll(async () => {
-  await server.close()
-  rmSync(folder, { recursive: true, force: true })
-})
+const lines = {
+  write: (line: string) => {
+    logged += line
+  },
+}
+const server = useSharedServer({ open: openAt(join(folder, 'accord.db')), lines })
+beforeAll(() => addProducts(server.store.db, count, 'd'))
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })

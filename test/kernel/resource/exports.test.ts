@@ -1,19 +1,17 @@
 // Exports contain all records that a list would show, from one moment, in a format that
 // spreadsheets and imports can read. test/timing/exports.test.ts measures their memory.
 import { once } from 'node:events'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { type ClientRequest, type IncomingMessage, request } from 'node:http'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parse } from 'csv-parse/sync'
 import fc from 'fast-check'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
-import { openStore } from '../../../db/store.ts'
 import { unescapeFormula } from '../../../src/kernel/resource/csv-cells.ts'
 import { handlers } from '../../../src/operations.ts'
 import { fill, follow, pathOf } from '../../properties/data.ts'
 import { type Caller, start, startServer, type TestServer } from '../../support/app.ts'
-import { isPostgres } from '../../support/engine.ts'
+import { isPostgres, openAt } from '../../support/engine.ts'
+import { useFolder } from '../../support/folders.ts'
 import { given } from '../../support/given.ts'
 import { addProducts } from '../../support/products.ts'
 import {
@@ -26,6 +24,7 @@ import {
   type SchemaObject,
 } from '../../support/schema.ts'
 import { statementsOf } from '../../support/statements.ts'
+import { useSharedServer } from '../../support/using.ts'
 import { addUser } from '../../support/viewers.ts'
 
 type Row = Record<string, any>
@@ -61,18 +60,16 @@ describe.each(exported)('%s', (id) => {
 })
 
 describe('an export', () => {
-  let server: TestServer
+  const server = useSharedServer()
   /** The ids of the first two tags. */
   let tags: number[]
   beforeAll(async () => {
-    server = await startServer()
     await fill(server)
     tags = (await server.store.db.selectFrom('tags').select('id').orderBy('id').limit(2).execute()).map(({ id }) => id)
     await given(server.admin).lead({ tag_ids: tags })
     for (const subject of ['acme', 'Zeta', 'acme']) await given(server.admin).quote({ subject })
     await server.keep()
   })
-  afterAll(() => server.close())
 
   it.each(built)('of %s is what paging through the list gives, whatever the filter and the sort', async (list) => {
     const sorts = resolve(sortOf(list)).enum as string[]
@@ -389,33 +386,26 @@ describe('a CSV', () => {
 
 // test/postgres/snapshots.test.ts tests long reads on PostgreSQL.
 describe.runIf(!isPostgres)('an export of 30,000 products from a database on disk', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'accord-export-'))
+  const folder = useFolder('export')
   const open: { opened: number; closed: number } = { opened: 0, closed: 0 }
   const count = 30_000
-  let server: TestServer
+  const server = useSharedServer({
+    open: (image) => {
+      const store = openAt(join(folder, 'accord.db'))(image)
+      const counted = async () => {
+        const snapshot = await store.snapshot()
+        open.opened++
+        return { ...snapshot, close: () => snapshot.close().then(() => void open.closed++) }
+      }
+      return { ...store, snapshot: counted }
+    },
+  })
   let port: number
 
   beforeAll(async () => {
-    server = await startServer({
-      open: (image) => {
-        const file = join(folder, 'accord.db')
-        writeFileSync(file, image)
-        const store = openStore(`sqlite:${file}`)
-        const counted = async () => {
-          const snapshot = await store.snapshot()
-          open.opened++
-          return { ...snapshot, close: () => snapshot.close().then(() => void open.closed++) }
-        }
-        return { ...store, snapshot: counted }
-      },
-    })
     await addProducts(server.store.db, count, 'long '.repeat(60))
     await server.app.http.listen({ host: '127.0.0.1', port: 0 })
     port = (server.app.http.server.address() as { port: number }).port
-  })
-  afterAll(async () => {
-    await server.close()
-    rmSync(folder, { recursive: true, force: true })
   })
 
   async function begin(query = ''): Promise<{ reply: IncomingMessage; call: ClientRequest }> {

@@ -3,6 +3,7 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { adaptiveBatches, yieldIfDue, yieldToEventLoop } from '../../../src/kernel/runtime/cooperative.ts'
+import { countTurns } from '../../support/turns.ts'
 
 /** The tests control the clock. */
 beforeEach(() => void vi.useFakeTimers({ toFake: ['performance'] }))
@@ -45,22 +46,17 @@ describe('long work', () => {
   })
 
   it('goes on in its turn as long as the piece is short', async () => {
-    let turns = 0
-    const count = (): void => {
-      turns++
-      next = setImmediate(count)
-    }
-    let next = setImmediate(count)
+    const turns = countTurns()
     try {
       await yieldToEventLoop()
-      const before = turns
+      const before = turns.count
       for (let step = 0; step < 100; step++) await yieldIfDue()
-      expect(turns).toBe(before)
+      expect(turns.count).toBe(before)
       vi.advanceTimersByTime(5)
       await yieldIfDue()
-      expect(turns).toBeGreaterThan(before)
+      expect(turns.count).toBeGreaterThan(before)
     } finally {
-      clearImmediate(next)
+      turns.stop()
     }
   })
 })

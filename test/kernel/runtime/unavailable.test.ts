@@ -1,16 +1,13 @@
 // A full disk: writes return 503 and change nothing, reads work, and writes work again
 // when there is space.
 import { sql } from 'kysely'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { openImage } from '../../../db/store.ts'
-import { startServer, type TestServer } from '../../support/app.ts'
+import { startServer } from '../../support/app.ts'
 import { file, form } from '../../support/form.ts'
+import { useNewServers } from '../../support/using.ts'
 
-let server: TestServer
-beforeEach(async () => {
-  server = await startServer()
-})
-afterEach(() => server.close())
+const server = useNewServers()
 
 const setReadOnly = (isOn: boolean) => sql`pragma query_only = ${sql.lit(isOn ? 1 : 0)}`.execute(server.store.db)
 

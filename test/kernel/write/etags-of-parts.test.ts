@@ -1,17 +1,10 @@
 // The ETag of a list of parts, such as the stock of a product, works in If-Match.
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { startServer, type TestServer } from '../../support/app.ts'
+import { describe, expect, it } from 'vitest'
 import { given } from '../../support/given.ts'
+import { useServer } from '../../support/using.ts'
 
-let server: TestServer
-let make: ReturnType<typeof given>
-beforeAll(async () => {
-  server = await startServer()
-  make = given(server.admin)
-  await server.keep()
-})
-beforeEach(() => server.rewind())
-afterAll(() => server.close())
+const server = useServer()
+const make = given(server.admin)
 
 const tagOf = async (path: string): Promise<string> => {
   const { status, headers } = await server.admin.get(path)

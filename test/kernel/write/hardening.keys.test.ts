@@ -1,23 +1,17 @@
 // Prototype pollution: wherever a caller chooses a key, `__proto__` and `constructor` are ordinary
 // or unknown keys and do not change the prototype of objects.
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { startServer, type TestServer } from '../../support/app.ts'
+import { afterEach, describe, expect, it } from 'vitest'
 import { given } from '../../support/given.ts'
 import { csvOf, importing } from '../../support/importing.ts'
+import { useServer } from '../../support/using.ts'
 
-let server: TestServer
-beforeAll(async () => {
-  server = await startServer()
-  await server.keep()
-})
-beforeEach(() => server.rewind())
+const server = useServer()
 afterEach(() => {
   // A successful attack would change every object.
   expect(Object.keys(Object.prototype)).toEqual([])
   expect(({} as Record<string, unknown>).polluted).toBeUndefined()
   expect(Object.prototype.toString.call({})).toBe('[object Object]')
 })
-afterAll(() => server.close())
 
 const names = ['__proto__', 'constructor', 'prototype', 'toString', 'hasOwnProperty', '__defineGetter__']
 const poison = (key: string, inner = '{"polluted": 1}'): string => `"${key}": ${inner}`

@@ -1,18 +1,13 @@
 // Races: concurrent requests that are each allowed alone, but not all together. The result must be
 // the same as if they ran one after another.
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { type Caller, type Reply, startServer, type TestServer } from '../../support/app.ts'
+import { describe, expect, it } from 'vitest'
+import type { Caller, Reply } from '../../support/app.ts'
 import { given, seeded, validBody } from '../../support/given.ts'
 import { csvOf, importing, path as imports } from '../../support/importing.ts'
 import { someone } from '../../support/people.ts'
+import { useServer } from '../../support/using.ts'
 
-let server: TestServer
-beforeAll(async () => {
-  server = await startServer()
-  await server.keep()
-})
-beforeEach(() => server.rewind())
-afterAll(() => server.close())
+const server = useServer()
 
 const at = 8
 /** Runs the same call several times concurrently. */

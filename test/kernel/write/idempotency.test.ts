@@ -1,19 +1,16 @@
 // Idempotency-Key: a request is executed only once, even if the server dies between the commit and
 // the reply. A key applies only to the token that sent it.
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { beforeEach, describe, expect, it, vi } from 'vitest'
 import { UnconfirmedCommitError } from '../../../db/sqlite/group-commit/wal-sync.ts'
 import { type Context, systemContext } from '../../../src/kernel/context.ts'
 import { inMass } from '../../../src/kernel/resource/mass.ts'
 import { nameOf, self } from '../../../src/kernel/runtime/process-identity.ts'
 import { once } from '../../../src/kernel/write/idempotency.ts'
 import { tags } from '../../../src/resources/tags/resource.ts'
-import { start, startServer, type TestServer } from '../../support/app.ts'
+import { start } from '../../support/app.ts'
+import { useNewServers } from '../../support/using.ts'
 
-let server: TestServer
-beforeEach(async () => {
-  server = await startServer()
-})
-afterEach(() => server.close())
+const server = useNewServers()
 
 const otherUser = {
   ...{ name: 'Other', name_key: 'other', email: 'other@example.com', email_key: 'other@example.com' },

@@ -1,24 +1,18 @@
 // A transaction runs again after a conflict with another one. The lost attempt must leave nothing
 // behind: in replies, in the state of a longer work, in counters, in progress that is told. Here
 // the first attempt of every transaction is lost, on either engine.
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { systemContext } from '../../../src/kernel/context.ts'
 import { transaction } from '../../../src/kernel/write/write.ts'
 import { runNow } from '../../../src/resources/data-transfer/run/start-run.ts'
 import { cleanFiles } from '../../../src/resources/files/clean-up.ts'
 import { queueDelivery } from '../../../src/resources/webhooks/deliveries.ts'
-import { startServer, type TestServer } from '../../support/app.ts'
 import { file, form } from '../../support/form.ts'
 import { given } from '../../support/given.ts'
 import { importing } from '../../support/importing.ts'
+import { useServer } from '../../support/using.ts'
 
-let server: TestServer
-beforeAll(async () => {
-  server = await startServer()
-  await server.keep()
-})
-beforeEach(() => server.rewind())
-afterAll(() => server.close())
+const server = useServer()
 
 const ctx = () => systemContext(server.app.services, 'cli')
 
