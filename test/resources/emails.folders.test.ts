@@ -216,9 +216,9 @@ describe('a mail out of sight', () => {
     expect(Object.keys((await viewer.post('/emails', reply)).body.errors)).toEqual(['parent_id'])
     for (const [path, body] of [
       ['/emails/mass-update', { is_read: false }],
-      ['/emails/mass-destroy', { type: 'delete' }],
+      ['/emails/mass-delete', { type: 'delete' }],
     ] as const) {
-      const { status, body: problem } = await viewer.post(path, { indices: [hidden], ...body })
+      const { status, body: problem } = await viewer.post(path, { ids: [hidden], ...body })
       expect.soft([status, problem.failed]).toMatchObject([422, [{ id: hidden, status: 404 }]])
     }
     const paths = ['thread', 'tags', 'history', 'attachments/1/download'].map((name) => `/emails/${hidden}/${name}`)

@@ -502,15 +502,15 @@ describe('sendEmail', () => {
 describe('massUpdateEmails', () => {
   it('moves or marks, one event pair each', async () => {
     const [one, two] = [await written(), await written()]
-    const indices = [one.id, two.id, 99]
-    const moved = await server.admin.post('/emails/mass-update', { indices, folders: ['trash'] })
+    const ids = [one.id, two.id, 99]
+    const moved = await server.admin.post('/emails/mass-update', { ids, folders: ['trash'] })
     expect(moved.body).toMatchObject({
       data: { processed: [one.id, two.id], failed: [{ id: 99, status: 404 }] },
       message: '2 e-mails updated.',
     })
     expect(server.events()).toEqual([...changed, ...changed])
     for (const kind of ['is_read', 'value']) {
-      const { status } = await server.admin.post('/emails/mass-update', { indices: [one.id], [kind]: false })
+      const { status } = await server.admin.post('/emails/mass-update', { ids: [one.id], [kind]: false })
       expect([status, (await shown(one.id)).is_read]).toEqual([200, false])
       await server.admin.put(`/emails/${one.id}`, { is_read: true })
     }
@@ -519,7 +519,7 @@ describe('massUpdateEmails', () => {
   it('does one thing at a time', async () => {
     const { id } = await written()
     for (const body of [{}, { folders: ['starred'], is_read: true }, { is_read: true, value: true }]) {
-      const { status, body: problem } = await server.admin.post('/emails/mass-update', { indices: [id], ...body })
+      const { status, body: problem } = await server.admin.post('/emails/mass-update', { ids: [id], ...body })
       expect.soft([status, Object.keys(problem.errors)]).toEqual([422, ['folders']])
     }
     expect(server.events()).toEqual([])
@@ -527,25 +527,25 @@ describe('massUpdateEmails', () => {
 
   it('changes all or none when it is atomic', async () => {
     const { id } = await written()
-    const body = { indices: [id, 99], is_read: false, atomic: true }
+    const body = { ids: [id, 99], is_read: false, atomic: true }
     const { status, body: problem } = await server.admin.post('/emails/mass-update', body)
     expect([status, problem.code, (await shown(id)).is_read]).toEqual([422, 'mass_failed', true])
   })
 })
 
-describe('massDestroyEmails', () => {
+describe('massDeleteEmails', () => {
   it('does with each what deleting it would do, or what `type` says', async () => {
     const [one, two, three] = [await written(), await written(), await written()]
     await server.admin.delete(`/emails/${two.id}`)
     server.events()
-    const first = await server.admin.post('/emails/mass-destroy', { indices: [one.id, two.id] })
+    const first = await server.admin.post('/emails/mass-delete', { ids: [one.id, two.id] })
     expect(first.body.data.processed).toEqual([one.id, two.id])
     expect(server.events()).toEqual([...changed, ...deleted])
     expect((await shown(one.id)).folders).toEqual(['trash'])
-    const trash = await server.admin.post('/emails/mass-destroy', { indices: [one.id, three.id], type: 'trash' })
+    const trash = await server.admin.post('/emails/mass-delete', { ids: [one.id, three.id], type: 'trash' })
     expect(trash.body.data.processed).toEqual([one.id, three.id])
     server.events()
-    await server.admin.post('/emails/mass-destroy', { indices: [one.id, three.id, 99], type: 'delete' })
+    await server.admin.post('/emails/mass-delete', { ids: [one.id, three.id, 99], type: 'delete' })
     expect(server.events()).toEqual([...deleted, ...deleted])
     expect((await server.admin.get('/emails')).body.meta.total).toBe(0)
   })

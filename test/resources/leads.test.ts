@@ -438,7 +438,7 @@ describe('massUpdateLeads', () => {
   it('moves each lead on its own and says which were not', async () => {
     const [a, b] = [await created(), await created()]
     const { status, body } = await server.admin.post('/leads/mass-update', {
-      indices: [a.id, b.id, 99, a.id],
+      ids: [a.id, b.id, 99, a.id],
       value: stage.won,
     })
     expect(status).toBe(200)
@@ -460,7 +460,7 @@ describe('massUpdateLeads', () => {
   it('changes no lead when one fails and the call is atomic', async () => {
     const a = await created()
     const { status, body } = await server.admin.post('/leads/mass-update', {
-      indices: [a.id, 99],
+      ids: [a.id, 99],
       changes: { title: 'New' },
       atomic: true,
     })
@@ -471,7 +471,7 @@ describe('massUpdateLeads', () => {
 
   it('wants either a value or changes', async () => {
     const a = await created()
-    expect((await server.admin.post('/leads/mass-update', { indices: [a.id] })).status).toBe(422)
+    expect((await server.admin.post('/leads/mass-update', { ids: [a.id] })).status).toBe(422)
   })
 })
 

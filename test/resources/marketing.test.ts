@@ -77,7 +77,7 @@ describe('deleteMarketingEvent', () => {
     })
     expect(server.events()).toEqual(['settings.marketing.events.delete.before'])
     await server.admin.delete(`${campaigns}/${used.id}`)
-    expect((await server.admin.post(`${events}/mass-destroy`, { indices: [id, 99] })).body.data).toEqual({
+    expect((await server.admin.post(`${events}/mass-delete`, { ids: [id, 99] })).body.data).toEqual({
       processed: [id],
       failed: [expect.objectContaining({ id: 99, status: 404 })],
     })

@@ -271,7 +271,7 @@ describe('massUpdatePersons', () => {
   it('applies the changes to each and reports the ones that fail', async () => {
     const person = await created()
     const { body } = await server.admin.post(`${path}/mass-update`, {
-      indices: [person.id, 99],
+      ids: [person.id, 99],
       changes: { job_title: 'Analyst' },
     })
     expect(body.data).toMatchObject({ processed: [person.id], failed: [{ id: 99, code: 'not_found' }] })

@@ -409,7 +409,7 @@ describe('listQuotes', () => {
       ann.get(`/quotes/${foreign.id}/tags`),
     ])
       expect((await reply).status).toBe(404)
-    const mass = await ann.post('/quotes/mass-destroy', { indices: [foreign.id, own.id] })
+    const mass = await ann.post('/quotes/mass-delete', { ids: [foreign.id, own.id] })
     expect(mass.body.data).toMatchObject({ processed: [own.id], failed: [{ id: foreign.id, status: 404 }] })
   })
 
@@ -453,10 +453,10 @@ describe('deleteQuote', () => {
   })
 })
 
-describe('massDestroyQuotes', () => {
+describe('massDeleteQuotes', () => {
   it('deletes each quote with its own events and reports the ones that are not there', async () => {
     const [first, second] = [await created(), await created()]
-    const { body: reply } = await admin.post('/quotes/mass-destroy', { indices: [second.id, 99, first.id] })
+    const { body: reply } = await admin.post('/quotes/mass-delete', { ids: [second.id, 99, first.id] })
     expect(reply).toMatchObject({
       message: '2 quotes deleted.',
       data: { processed: [second.id, first.id], failed: [{ id: 99, status: 404 }] },

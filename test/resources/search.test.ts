@@ -311,11 +311,11 @@ describe('the index', () => {
 
     await server.admin.put(`/contacts/persons/${person.id}`, { organization_id: null })
     expect(await found('umbra')).toEqual([`organizations ${organization.id}`])
-    await server.admin.post('/leads/mass-update', { indices: [lead.id], changes: { title: 'Spindles' } })
+    await server.admin.post('/leads/mass-update', { ids: [lead.id], changes: { title: 'Spindles' } })
     expect([await found('looms'), await found('spindles')]).toEqual([[], [`leads ${lead.id}`]])
     await server.admin.delete(`/leads/${lead.id}`)
     expect(await found('spindles')).toEqual([])
-    await server.admin.post('/contacts/persons/mass-destroy', { indices: [person.id] })
+    await server.admin.post('/contacts/persons/mass-delete', { ids: [person.id] })
     expect(await found('grizelda')).toEqual([])
   })
 
@@ -348,7 +348,7 @@ describe('the index', () => {
       [],
       [`organizations ${organization.id}`],
     ])
-    const atomic = { indices: [999_999], changes: { title: 'Phantom' }, atomic: true }
+    const atomic = { ids: [999_999], changes: { title: 'Phantom' }, atomic: true }
     expect((await server.admin.post('/leads/mass-update', atomic)).status).toBe(422)
     expect(await found('phantom')).toEqual([])
   })

@@ -143,12 +143,12 @@ describe('tags of a record', () => {
   })
 })
 
-describe('massDestroyTags', () => {
+describe('massDeleteTags', () => {
   it('deletes the own tags of a user with a narrow view and reports the others as not found', async () => {
     const ada = await addUser(server, 'Ada', { view: 'individual' })
     const other = await make.tag()
     const own = (await ada.post('/tags', { name: 'Mine' })).body.data
-    const { body } = await ada.post('/tags/mass-destroy', { indices: [other.id, own.id] })
+    const { body } = await ada.post('/tags/mass-delete', { ids: [other.id, own.id] })
     expect(body.data).toMatchObject({ processed: [own.id], failed: [{ id: other.id, status: 404 }] })
     expect((await admin.get(`/tags/${other.id}`)).status).toBe(200)
   })

@@ -234,7 +234,7 @@ describe('the own account among the users', () => {
       expect([both.status, both.body.errors]).toEqual([422, { email: inAccount, password: inAccount }])
       for (const atomic of [true, false]) {
         const changes = { ...fresh, name: 'Mine' }
-        const mass = await caller.post('/settings/users/mass-update', { indices: [1], changes, atomic })
+        const mass = await caller.post('/settings/users/mass-update', { ids: [1], changes, atomic })
         expect([mass.status, mass.body.failed]).toMatchObject([422, [{ id: 1, status: 422, detail: inAccount[0] }]])
       }
     }
@@ -342,7 +342,7 @@ describe('users and the view of the caller', () => {
     await given(admin).group({ name: 'Beyond', user_ids: [peer.id, stranger.id] })
     const path = `/settings/users/${peer.id}`
     const fresh = { password: 'another password', password_confirmation: 'another password' }
-    const mass = { indices: [peer.id] }
+    const mass = { ids: [peer.id] }
     server.events()
     for (const refused of [
       await ann.caller.put(path, fresh),
@@ -362,7 +362,7 @@ describe('users and the view of the caller', () => {
       expect(refused.body.failed).toMatchObject([{ id: peer.id, status: 403 }])
     expect(server.events()).toEqual([])
     expect((await ann.caller.delete(path)).body.required).toBe('view_permission=global')
-    expect((await ann.caller.post('/settings/users/mass-destroy', mass)).body.failed).toMatchObject([{ status: 403 }])
+    expect((await ann.caller.post('/settings/users/mass-delete', mass)).body.failed).toMatchObject([{ status: 403 }])
     expect((await login(peer.email, password)).status).toBe(200)
     // A user may change another user with the same groups. A body from GET can be sent with PUT.
     expect((await ann.caller.put(path, (await ann.caller.get(path)).body.data)).status).toBe(200)
@@ -392,7 +392,7 @@ describe('users and the view of the caller', () => {
     server.app.services.events.on('settings.user.update.after', async (event) => {
       if (event.entityId === bob.id) await db.deleteFrom('user_groups').where('group_id', '=', id).execute()
     })
-    const { body } = await ann.caller.post('/settings/users/mass-update', { indices: [bob.id, cid.id], value: false })
+    const { body } = await ann.caller.post('/settings/users/mass-update', { ids: [bob.id, cid.id], value: false })
     expect(body.data).toMatchObject({ processed: [bob.id], failed: [{ id: cid.id, status: 403 }] })
   })
 
@@ -485,7 +485,7 @@ describe('massUpdateUsers', () => {
   it('deactivates the users one by one and says why one was left', async () => {
     const ann = await someone(server, ['leads'])
     const { status, body } = await server.admin.post('/settings/users/mass-update', {
-      indices: [ann.id, 1, 99, ann.id],
+      ids: [ann.id, 1, 99, ann.id],
       value: false,
     })
     expect(status).toBe(200)
@@ -500,7 +500,7 @@ describe('massUpdateUsers', () => {
   it('does all or nothing when asked to', async () => {
     const ann = await someone(server, ['leads'])
     const { status, body } = await server.admin.post('/settings/users/mass-update', {
-      indices: [ann.id, 1],
+      ids: [ann.id, 1],
       value: false,
       atomic: true,
     })
@@ -515,7 +515,7 @@ describe('massUpdateUsers', () => {
     const bob = await someone(server, ['leads.view'])
     const changes = { password: 'another password', password_confirmation: 'another password' }
     const { body } = await ann.caller.post('/settings/users/mass-update', {
-      indices: [bob.id, boss.id],
+      ids: [bob.id, boss.id],
       changes,
       atomic: false,
     })
@@ -525,10 +525,10 @@ describe('massUpdateUsers', () => {
   })
 })
 
-describe('massDestroyUsers', () => {
+describe('massDeleteUsers', () => {
   it('deletes whom it may and never the caller', async () => {
     const ann = await someone(server, ['leads'])
-    const { body } = await server.admin.post('/settings/users/mass-destroy', { indices: [1, ann.id] })
+    const { body } = await server.admin.post('/settings/users/mass-delete', { ids: [1, ann.id] })
     expect(body.data).toMatchObject({ processed: [ann.id], failed: [{ id: 1, code: 'protected' }] })
     expect((await server.admin.get('/settings/users')).body.meta.total).toBe(1)
   })

@@ -84,7 +84,7 @@ describe('a workflow', () => {
     await put({ title: 'Won' })
     expect(await counts()).toEqual([1, 1, 0, 0])
     await server.admin.put(`/leads/${lead.id}/stage`, { lead_pipeline_stage_id: 6 })
-    await server.admin.post('/leads/mass-update', { indices: [lead.id], value: 1 })
+    await server.admin.post('/leads/mass-update', { ids: [lead.id], value: 1 })
     expect(await counts()).toEqual([1, 1, 1, 1])
     const feed = (await server.admin.get('/events?entity_type=leads&per_page=100')).body.data
     const won = feed.find(({ name }: { name: string }) => name === 'lead.won')

@@ -107,10 +107,11 @@ const search = (path: string, operation: string, more: More = {}): RewriteRow =>
   get(`${path}/search`, operation, { list: 'bare', ...more })
 const timeline = (path: string, one: string): RewriteRow =>
   get(`${path}/{id}/activities`, `list${one}Activities`, { list: 'bare', limit: 100 })
+const massIds = { indices: 'ids' }
 const massDestroy = (path: string, many: string, more: More = {}): RewriteRow =>
-  post(`${path}/mass-destroy`, `massDestroy${many}`, more)
+  post(`${path}/mass-destroy`, `massDelete${many}`, { rename: massIds, ...more })
 const massUpdate = (path: string, many: string, more: More = {}): RewriteRow =>
-  post(`${path}/mass-update`, `massUpdate${many}`, more)
+  post(`${path}/mass-update`, `massUpdate${many}`, { rename: massIds, ...more })
 /** Both routes have the tag in the body. */
 const tagLinks = (path: string, one: string): RewriteRow[] => [
   post(`${path}/{id}/tags`, `attach${one}Tag`),

@@ -4,7 +4,7 @@ import { type SqlBool, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import type { Handler, Handlers } from '../../kernel/handler.ts'
 import { exportOf } from '../../kernel/resource/export.ts'
-import { massDestroy } from '../../kernel/resource/mass.ts'
+import { massDelete } from '../../kernel/resource/mass.ts'
 import { transaction } from '../../kernel/write/write.ts'
 import { createTagHandlers } from '../tags/tag-handlers.ts'
 import { warehouses } from '../warehouses/resource.ts'
@@ -52,7 +52,7 @@ const listWarehouseProducts: Handler<'listWarehouseProducts'> = async (ctx, { pa
 }
 
 export const handlers = {
-  massDestroyProducts: massDestroy(products),
+  massDeleteProducts: massDelete(products),
   exportProducts: exportOf(products, productColumns),
   listProductTags: tags.list,
   attachProductTag: tags.attach,

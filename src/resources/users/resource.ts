@@ -11,7 +11,7 @@ import type { Handler, Handlers } from '../../kernel/handler.ts'
 import { foldedField, linked, textField, value } from '../../kernel/query/filter.ts'
 import { visible } from '../../kernel/query/visibility.ts'
 import { defineResource, type Resource, type Writing } from '../../kernel/resource/define-resource.ts'
-import { massDestroy, massUpdate } from '../../kernel/resource/mass.ts'
+import { massDelete, massUpdate } from '../../kernel/resource/mass.ts'
 import { nameKey } from '../../kernel/resource/named-references.ts'
 import { checkReference, checkReferences, expandReferences } from '../../kernel/resource/references.ts'
 import { fold } from '../../kernel/values/format.ts'
@@ -310,7 +310,7 @@ export const userHandlers = (owned: () => readonly OwnedResource[], removal: Rem
         body: changes ? { ...body, changes: await withPasswordHash(ctx, changes) } : body,
       }),
     ),
-    massDestroyUsers: massDestroy(baseUsers, {
+    massDeleteUsers: massDelete(baseUsers, {
       async defer(ctx, id) {
         await findDeletable(ctx, id)
         return startRemoval(ctx, removal, id, { successor: null })

@@ -462,7 +462,7 @@ describe('a deletion of several records', () => {
             : { attribute: own.code, operator: '!=', value: one.id },
         ],
       })
-      const { body } = await server.admin.post(`${path}/mass-destroy`, { indices: [one.id, other.id] })
+      const { body } = await server.admin.post(`${path}/mass-delete`, { ids: [one.id, other.id] })
       expect(body.data.processed).toEqual([other.id])
       expect(body.data.failed).toMatchObject([{ id: one.id, status: 409, code: 'in_use' }])
     },
