@@ -886,7 +886,7 @@ export interface WebhooksTable {
   entity_type: string | null
   description: string | null
   method: Generated<string>
-  end_point: string
+  url: string
   query_params_sealed: Generated<string>
   headers_sealed: Generated<string>
   payload_type: Generated<string>

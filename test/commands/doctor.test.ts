@@ -215,7 +215,7 @@ describe('what happens by itself', () => {
 
   it('webhooks that fail or were switched off, with how many deliveries wait, as a hint; jobs list says the same', async () => {
     const webhook = {
-      end_point: 'https://hooks.example/x',
+      url: 'https://hooks.example/x',
       secret_sealed: '',
       changed_by_id: 1,
       created_at: ago(60),

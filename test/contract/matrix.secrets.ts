@@ -53,7 +53,7 @@ export function secretCells(of: () => World, cells: Cells): void {
     const user = { name: 'Hush', email: 'hush@example.com', role_id: 1, status: true }
     await made('/settings/users', { ...user, password: words.password, password_confirmation: words.password })
     const { token } = await made('/tokens', { name: 'hush' })
-    const hook = { name: 'Hush', end_point: 'https://hooks.example.com/x', entity_type: 'leads', method: 'post' }
+    const hook = { name: 'Hush', url: 'https://hooks.example.com/x', entity_type: 'leads', method: 'post' }
     const webhook = await made('/settings/webhooks', {
       ...hook,
       payload_type: 'default',

@@ -68,7 +68,7 @@ export async function soakLoad(url: string, password: string, seed: number): Pro
 
   const login = async () => (await api('POST', '/login', { email, password, device_name: 'Soak' }))?.data?.token
   token = await login()
-  await api('POST', '/settings/webhooks', { name: 'Soak', end_point: `${hooks.url}/take`, events: ['lead.*.after'] })
+  await api('POST', '/settings/webhooks', { name: 'Soak', url: `${hooks.url}/take`, events: ['lead.*.after'] })
 
   const title = (): string => `${word()} ${word()} ${++number}`
   const any = <T>(list: readonly T[]): T | undefined => list[below(list.length)]

@@ -15,7 +15,7 @@ let webhook: { id: number; secret: string }
 beforeEach(async () => {
   receiver = await startReceiver()
   server = await startServer({ config: { webhookAllowHttp: true, webhookAllowCidrs: ['127.0.0.1/32'] } })
-  const body = { name: 'Warehouse', end_point: `${receiver.url}/hooks`, events }
+  const body = { name: 'Warehouse', url: `${receiver.url}/hooks`, events }
   webhook = (await server.admin.post('/settings/webhooks', body)).body.data
 })
 afterEach(async () => {

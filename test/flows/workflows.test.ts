@@ -33,7 +33,7 @@ describe('a lead won over 5,000', () => {
   it('is tagged and noted, its owner is written to and the other system told, once, and the log says why', async () => {
     const make = given(server.admin)
     const owner = await make.user({ name: 'Ina', email: 'ina@example.com', status: true })
-    const about = { name: 'Warehouse', end_point: `${receiver.url}/won` }
+    const about = { name: 'Warehouse', url: `${receiver.url}/won` }
     const webhook = await server.admin.post('/settings/webhooks', about)
     const template = await server.admin.post('/settings/email-templates', {
       name: 'Won',

@@ -250,7 +250,7 @@ describe('what others say', () => {
     const config = { webhookAllowHttp: true, webhookAllowCidrs: ['127.0.0.1/32'] }
     const hooked = await startServer({ lines: capture, config })
     const url = `${receiver.url}/hooks/hunter2-hunter2?key=hunter2-hunter2`
-    const hook = { name: 'For Wilhelmina', end_point: url, events: ['lead.create.after'] }
+    const hook = { name: 'For Wilhelmina', url, events: ['lead.create.after'] }
     const made = await hooked.admin.post('/settings/webhooks', hook)
     expect(made.status, made.text).toBe(201)
     for (const behavior of [{ mode: 'status', status: 500 }, { mode: 'drop' }] as const) {

@@ -44,7 +44,7 @@ const made = async (path: string, body?: object): Promise<any> => {
 const webhook = (): Promise<{ id: number }> =>
   made('/settings/webhooks', {
     name: 'All',
-    end_point: 'https://hooks.example.com/x',
+    url: 'https://hooks.example.com/x',
     entity_type: null,
     method: 'post',
     payload_type: 'default',

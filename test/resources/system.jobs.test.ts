@@ -147,7 +147,7 @@ async function queuedMail() {
 }
 
 async function delivery() {
-  const hook = { name: 'Hook', end_point: 'https://192.0.2.1/hooks', events: ['lead.create.after'] }
+  const hook = { name: 'Hook', url: 'https://192.0.2.1/hooks', events: ['lead.create.after'] }
   const { body } = await server.admin.post('/settings/webhooks', hook)
   await given(server.admin).lead({ title: 'Chairs' })
   await createFeederOf(server)
@@ -448,7 +448,7 @@ describe('each night', () => {
     const { db } = server.store
     const { body } = await server.admin.post('/settings/webhooks', {
       name: 'Hook',
-      end_point: 'https://192.0.2.1/hooks',
+      url: 'https://192.0.2.1/hooks',
       events: ['lead.create.after'],
     })
     await db.updateTable('webhooks').set({ is_active: 0 }).execute()

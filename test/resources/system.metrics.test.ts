@@ -123,7 +123,7 @@ describe('getMetrics', () => {
   })
 
   it('counts deliveries to webhooks by what became of them', async () => {
-    const hook = { name: 'Hook', end_point: `${receiver.url}/hooks`, events: ['lead.create.after'] }
+    const hook = { name: 'Hook', url: `${receiver.url}/hooks`, events: ['lead.create.after'] }
     expect((await server.admin.post('/settings/webhooks', hook)).status).toBe(201)
     await given(server.admin).lead()
     await server.work()

@@ -13,7 +13,7 @@ afterAll(() => server.close())
 
 const body = (changes: object = {}) => ({
   name: `Hook ${unique()}`,
-  end_point: 'https://receiver.example/hook',
+  url: 'https://receiver.example/hook',
   events: ['lead.update.after'],
   ...changes,
 })

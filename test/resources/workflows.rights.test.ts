@@ -63,7 +63,7 @@ const touch = (lead: number, by: Caller = server.admin) => by.put(`/leads/${lead
 const template = async (content: string) =>
   (await server.admin.post('/settings/email-templates', { name: `T${unique()}`, subject: 'S', content })).body.data.id
 const webhook = async (changes: object = {}) => {
-  const body = { name: `H${unique()}`, end_point: `${receiver.url}/hooks`, ...changes }
+  const body = { name: `H${unique()}`, url: `${receiver.url}/hooks`, ...changes }
   return (await server.admin.post('/settings/webhooks', body)).body.data.id
 }
 

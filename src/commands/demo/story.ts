@@ -350,7 +350,7 @@ const planWebhook = (cast: Cast): void =>
     run: () =>
       cast.boss.call('createWebhook', {
         name: 'Demo catcher',
-        end_point: cast.webhookUrl,
+        url: cast.webhookUrl,
         events: ['lead.*.after', 'quote.create.after', 'contacts.person.create.after'],
       }),
   })

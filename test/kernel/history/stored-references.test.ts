@@ -138,7 +138,7 @@ describe('a workflow', () => {
   it('keeps the user of an activity, its template, webhook, attribute and placeholder', async () => {
     const { id: user } = await make.user()
     const { id: mail } = await template('<p>x</p>')
-    const { id: hook } = await create('/settings/webhooks', { name: `H${unique()}`, end_point: 'https://example.com/' })
+    const { id: hook } = await create('/settings/webhooks', { name: `H${unique()}`, url: 'https://example.com/' })
     const own = await attribute({})
     const about = await workflow({
       entity_type: 'activities',
@@ -297,7 +297,7 @@ describe('a text', () => {
   })
 
   it.each([
-    ['end_point', (text: string) => ({ end_point: `https://example.com/${text}` })],
+    ['url', (text: string) => ({ url: `https://example.com/${text}` })],
     ['payload', (text: string) => ({ payload_type: 'raw', raw_payload_type: 'text', payload: text })],
     ['query_params', (text: string) => ({ query_params: [{ key: 'a', value: text }] })],
     ['headers', (text: string) => ({ headers: [{ key: 'x-a', value: text }] })],
@@ -305,7 +305,7 @@ describe('a text', () => {
     const own = await attribute({})
     const { id: from } = await create('/settings/webhooks', {
       name: `H${unique()}`,
-      end_point: 'https://example.com/',
+      url: 'https://example.com/',
       ...body(`{%leads.${own.code}%}`),
     })
     await guards(
@@ -398,7 +398,7 @@ describe('replace_with', () => {
 
   it('puts another template and webhook into a workflow', async () => {
     const [one, two] = [await template('<p>1</p>'), await template('<p>2</p>')]
-    const hook = () => create('/settings/webhooks', { name: `H${unique()}`, end_point: 'https://example.com/' })
+    const hook = () => create('/settings/webhooks', { name: `H${unique()}`, url: 'https://example.com/' })
     const [first, second] = [await hook(), await hook()]
     const { id } = await workflow({
       actions: [
@@ -496,7 +496,7 @@ describe('the migration', () => {
     const { id: mail } = await template(`{%persons.${own.code}%}`, `{%leads.${field.code}%}`)
     const { id: hook } = await create('/settings/webhooks', {
       name: `H${unique()}`,
-      end_point: `https://example.com/{%persons.${own.code}%}`,
+      url: `https://example.com/{%persons.${own.code}%}`,
       payload_type: 'raw',
       raw_payload_type: 'text',
       payload: `{%leads.${field.code}%}`,

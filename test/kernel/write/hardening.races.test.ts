@@ -129,7 +129,7 @@ describe('at the same moment', () => {
 
   it('a limit on how many there can be holds', async () => {
     const { admin } = server
-    const hook = (name: string) => ({ name, end_point: 'https://example.com/' })
+    const hook = (name: string) => ({ name, url: 'https://example.com/' })
     for (let n = 0; n < 48; n++) expect((await admin.post('/settings/webhooks', hook(`W${n}`))).status).toBe(201)
     const made = await together((index) => admin.post('/settings/webhooks', hook(`Last ${index}`)))
     expect(made.filter(({ status }) => status === 201)).toHaveLength(2)

@@ -92,7 +92,7 @@ describe('a transaction that runs again', () => {
   })
 
   it('counts each delivery once that is given up', async () => {
-    const webhook = { name: 'W', entity_type: 'leads', end_point: 'https://example.com/x', events: ['lead.*'] }
+    const webhook = { name: 'W', entity_type: 'leads', url: 'https://example.com/x', events: ['lead.*'] }
     const { id } = (await server.admin.post('/settings/webhooks', webhook)).body.data
     const { db } = server.store
     const event = await db.selectFrom('events').selectAll().orderBy('id', 'desc').executeTakeFirstOrThrow()
