@@ -158,16 +158,16 @@ export interface EmailsTable {
   id: Generated<number>
   subject: string | null
   subject_key: string | null
-  reply: string | null
+  html: string | null
   text: string | null
-  reply_to: Generated<string>
+  to: Generated<string>
   cc: Generated<string>
   bcc: Generated<string>
   from: Generated<string>
   sender: Generated<string>
-  name: string | null
+  from_name: string | null
   source: string
-  user_type: string
+  sender_type: string
   status: string
   error: string | null
   attempts: Generated<number>

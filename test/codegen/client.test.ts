@@ -94,10 +94,10 @@ describe('a call', () => {
     const attachments = [new File(['a'], 'a.txt'), new File(['b'], 'b.txt')]
     const { data: email } = await unwrap(
       crm.POST('/api/admin/emails', {
-        body: { reply_to: ['ada@example.com', 'b@example.com'], is_draft: true, attachments },
+        body: { to: ['ada@example.com', 'b@example.com'], is_draft: true, attachments },
       }),
     )
-    expect([email.reply_to, email.attachments.map(({ name }) => name)]).toEqual([
+    expect([email.to, email.attachments.map(({ name }) => name)]).toEqual([
       ['ada@example.com', 'b@example.com'],
       ['a.txt', 'b.txt'],
     ])

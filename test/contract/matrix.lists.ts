@@ -124,8 +124,8 @@ export function listCells(of: () => World, cells: Cells): void {
     const { id: activities } = await make('activities', activity)
     const mail = {
       subject: `${name} mail`,
-      reply: hush,
-      reply_to: ['a@example.com'],
+      html: hush,
+      to: ['a@example.com'],
       lead_id: leads,
       person_id: persons,
       is_draft: true,

@@ -166,7 +166,7 @@ export async function soakLoad(url: string, password: string, seed: number): Pro
     [6, () => any(wrong)?.() ?? Promise.resolve()],
     [0.5, async () => api('POST', '/logout', {}, { headers: { authorization: `Bearer ${await login()}` } })],
     [0.2, () => api('POST', '/login', { email: `${word()}@example.com`, password: 'a guess', device_name: 'Soak' })],
-    [1, () => api('POST', '/emails', { subject: title(), reply: '<p>Soak</p>', reply_to: ['soak@example.com'] })],
+    [1, () => api('POST', '/emails', { subject: title(), html: '<p>Soak</p>', to: ['soak@example.com'] })],
     [1, () => call('GET', '/api/admin/documentation')],
     [0.5, () => call('GET', '/readyz')],
   ]

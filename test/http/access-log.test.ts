@@ -217,8 +217,8 @@ describe('what others say', () => {
     written.length = 0
     const letter = {
       subject: 'For Quackenbush',
-      reply: 'Dear Wilhelmina',
-      reply_to: ['wilhelmina@quackenbush.example'],
+      html: 'Dear Wilhelmina',
+      to: ['wilhelmina@quackenbush.example'],
     }
     const replies = [550, 451, 535]
     for (const reply of replies) {

@@ -116,7 +116,7 @@ describe('mails in folders that the caller may not open', () => {
     const keys = ['settings.automation', 'settings.automation.webhooks', 'mail', 'mail.sent', 'events']
     const clerk = await addUser(server, 'Clerk', { permissions: keys })
     const { id: hook } = await webhook()
-    const draft = { subject: 'Draft', reply: 'x', reply_to: ['a@example.com'], is_draft: true }
+    const draft = { subject: 'Draft', html: 'x', to: ['a@example.com'], is_draft: true }
     const [kept, gone] = [await made('/emails', draft), await made('/emails', draft)]
     expect((await server.admin.delete(`/emails/${gone.id}?type=delete`)).status).toBe(200)
     await server.work()

@@ -364,8 +364,8 @@ describe('the index', () => {
     })
     const mail = await server.admin.post('/emails', {
       subject: 'About the krill',
-      reply: '<p>Mind the <b>plankton</b></p>',
-      reply_to: ['squid@sea.example'],
+      html: '<p>Mind the <b>plankton</b></p>',
+      to: ['squid@sea.example'],
       lead_id: lead.id,
       is_draft: true,
     })
@@ -419,9 +419,9 @@ describe('the index', () => {
         subject: null,
         text: 'Krill\nis food',
         from: '["whale@sea.example"]',
-        reply_to: '["squid@sea.example"]',
+        to: '["squid@sea.example"]',
         source: 'email',
-        user_type: 'person',
+        sender_type: 'person',
         status: 'received',
         message_id: 'm1',
         message_id_key: 'm1',

@@ -139,7 +139,7 @@ async function importToProcess() {
 }
 
 async function queuedMail() {
-  const sent = { reply_to: ['ada@example.com'], subject: 'Chairs', reply: '<p>Dear Ada</p>' }
+  const sent = { to: ['ada@example.com'], subject: 'Chairs', html: '<p>Dear Ada</p>' }
   const { status, body, text } = await server.admin.post('/emails', sent)
   expect(status, text).toBe(201)
   server.events()

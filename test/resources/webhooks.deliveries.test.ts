@@ -202,8 +202,8 @@ describe('an event', () => {
     await create({ events: ['email.*.after'] })
     const letter = {
       subject: 'Offer',
-      reply: 'Please see below.',
-      reply_to: ['ada@example.com'],
+      html: 'Please see below.',
+      to: ['ada@example.com'],
       cc: ['bo@example.com'],
     }
     const { body } = await server.admin.post('/emails', { ...letter, is_draft: true, bcc: ['hidden@example.com'] })
@@ -306,8 +306,7 @@ describe('an event', () => {
   it('may have only placeholders that its records fill in', async () => {
     const raw = { payload_type: 'raw', raw_payload_type: 'text', entity_type: 'leads' }
     const refused = async (change: object) =>
-      (await server.admin.post(path, { name: 'x', url: receiver.url, events: ['lead.*.after'], ...change })).body
-        .errors
+      (await server.admin.post(path, { name: 'x', url: receiver.url, events: ['lead.*.after'], ...change })).body.errors
     expect(await refused({ ...raw, payload: '{%leads.titel%} {%leads.lead_value|row%} {%leads.title|raw%}' })).toEqual({
       payload: [expect.stringContaining('{%leads.titel%}.'), expect.stringContaining('{%leads.lead_value|row%}.')],
     })

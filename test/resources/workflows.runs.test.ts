@@ -256,8 +256,8 @@ describe('mails', () => {
     expect(more).toEqual([])
     expect(run).toMatchObject({ state: 'succeeded', actions: [{ result: { email_ids: [mail.id] } }] })
     expect(mail).toMatchObject({
-      reply: '<p>Dear A&lt;b&gt;</p>',
-      reply_to: ['ada@example.com', 'ada@home.example'],
+      html: '<p>Dear A&lt;b&gt;</p>',
+      to: ['ada@example.com', 'ada@home.example'],
       person_id: person.id,
       lead_id: lead.id,
       attachments: [],
@@ -284,7 +284,7 @@ describe('mails', () => {
     )
     expect(run).toMatchObject({ state: 'succeeded' })
     const sent = await mails()
-    expect(sent.map(({ reply_to }: { reply_to: string[] }) => reply_to)).toEqual([
+    expect(sent.map(({ to }: { to: string[] }) => to)).toEqual([
       ['admin@example.com'],
       ['ada@example.com'],
       ['admin@example.com'],
@@ -342,9 +342,7 @@ describe('mails', () => {
     )
     expect(run.state).toBe('succeeded')
     // An inactive user gets no mail.
-    expect(await mails()).toMatchObject([
-      { subject: 'Off: Kick-off', reply_to: ['admin@example.com'], attachments: [] },
-    ])
+    expect(await mails()).toMatchObject([{ subject: 'Off: Kick-off', to: ['admin@example.com'], attachments: [] }])
   })
 
   it.each([

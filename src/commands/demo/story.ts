@@ -191,7 +191,7 @@ function planLead(cast: Cast, index: number, beginning: number): void {
   })
   planTalk(cast, { plan, api, contact, seller, index, lead: () => lead })
   plan(2, async () => {
-    const body = { subject: title, reply: letterTo(contact, seller.name, main?.name ?? ''), reply_to: [contact.email] }
+    const body = { subject: title, html: letterTo(contact, seller.name, main?.name ?? ''), to: [contact.email] }
     sent = await api.call('createEmail', { ...body, lead_id: lead, person_id: contact.id })
   })
   if (index % 3 !== 2)

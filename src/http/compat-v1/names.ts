@@ -7,8 +7,17 @@ export type FieldNames = Readonly<Record<string, string>>
 const record = (type: string, names: FieldNames): [schema: string, names: FieldNames][] =>
   [type, `Included${type}`, `${type}Create`, `${type}Update`].map((schema) => [schema, names])
 
+const email = {
+  html: 'reply',
+  to: 'reply_to',
+  from_name: 'name',
+  sender_type: 'user_type',
+  references: 'reference_ids',
+}
+
 /** The names by schema of the contract. A field with the same name in both has no entry. */
 export const fieldNames: Readonly<Record<string, FieldNames>> = Object.fromEntries([
+  ...record('Email', email),
   ...record('Webhook', { url: 'end_point' }),
   ['WebhookWithSecret', { url: 'end_point' }],
 ])

@@ -208,13 +208,19 @@ const activities: RewriteRow[] = [
   massDestroy('/activities', 'Activities'),
 ]
 
+/** The word of version 1 for a user as the sender of a mail. */
+const mailUser = 'admin'
+
 /**
- * Replaces the id of each attachment by its file id, because `attachment-download` gets only that
- * id.
+ * Adds the fields of a mail that only version 1 has. Replaces the id of each attachment by its file
+ * id, because `attachment-download` gets only that id.
  */
-const withFileIds = (mail: JsonFields): JsonFields => ({
+const asMail = (mail: JsonFields): JsonFields => ({
   ...mail,
+  user_type: mail.user_type === 'user' ? mailUser : mail.user_type,
+  unique_id: mail.message_id,
   attachments: recordsOf({ data: mail.attachments }).map((each) => ({ ...each, id: each.file_id })),
+  ...(isFields(mail.parent) && mail.parent.message_id !== undefined && { parent: asMail(mail.parent) }),
 })
 
 /** Returns a mail in the form of a timeline entry. */
@@ -231,7 +237,7 @@ const mailAsActivity = (mail: JsonFields): JsonFields => ({
   participants: [],
   location: null,
   additional: { folders: mail.folders, from: mail.from, to: mail.reply_to, cc: mail.cc, bcc: mail.bcc },
-  files: withFileIds(mail).attachments,
+  files: asMail(mail).attachments,
   created_at: mail.created_at,
   updated_at: mail.updated_at,
 })
@@ -242,11 +248,11 @@ const deletedForGood = (sent: JsonFields): JsonFields => ({ ...sent, type: sent.
 const mailFiles = { files: { attachments: 'attachment_ids' } }
 const [listMails, showMail, createMail, changeMail, deleteMail] = records('/mails', 'Email', {
   include: 'person,lead,parent',
-  present: withFileIds,
+  present: asMail,
   ...mailFiles,
 }) as [RewriteRow, RewriteRow, RewriteRow, RewriteRow, RewriteRow]
 const mails: RewriteRow[] = [
-  listMails,
+  { ...listMails, arrange: (sent) => (sent.user_type === mailUser ? { ...sent, user_type: 'user' } : sent) },
   showMail,
   createMail,
   {

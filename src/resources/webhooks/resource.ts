@@ -15,9 +15,9 @@ import { changerColumns, requireWebhookAbilities, silentReason } from '../system
 import { changedById } from '../users/acting-user.ts'
 import { userRef } from '../users/owner.ts'
 import { pictureUrl } from '../users/picture.ts'
-import { splitQuery } from './url-query.ts'
 import { requestTemplateOf } from './request.ts'
 import { checkPlaceholders, checkRules, maxPairs, readPayload, withEmptyValues } from './rules.ts'
+import { splitQuery } from './url-query.ts'
 import { encryptChanges, maskInput, maskValues, mergeQueryValues } from './write-only-values.ts'
 
 type Webhook = Schema<'Webhook'>

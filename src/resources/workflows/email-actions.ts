@@ -34,7 +34,7 @@ async function contentOf(ctx: Context, { entity, record }: ActionSubject, { valu
   const content = fillIn(template.content, facts, 'html', maxFilledLength.content)
   if (!subject || !content)
     throw actionRefused(`The e-mail template ${template.name} is too long for a mail once it is filled in.`)
-  return { subject: subject.filled, reply: content.filled }
+  return { subject: subject.filled, html: content.filled }
 }
 
 async function templateOf(ctx: Context, id: unknown): Promise<Schema<'EmailTemplate'>> {
@@ -56,7 +56,7 @@ async function send(
   for (const { addresses, personId } of recipients) {
     const mail = {
       ...content,
-      reply_to: addresses,
+      to: addresses,
       attachments,
       lead_id: leadId,
       person_id: await existing(ctx, personId),

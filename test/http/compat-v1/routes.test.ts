@@ -694,6 +694,24 @@ describe('mails', () => {
     expect((await v1.get(`/mails?id=${id}`)).body.data).toEqual([shownMail.body.data])
   })
 
+  it('have the names of version 1, their parents and errors too', async () => {
+    const parent = (await draft()).body.data
+    const { data } = (await draft({ parent_id: String(parent.id) })).body
+    const named = { reply: '<p>message</p>', reply_to: ['example@example.com'], name: 'Accord CRM', user_type: 'admin' }
+    expect(data).toMatchObject({
+      ...named,
+      unique_id: data.message_id,
+      reference_ids: [parent.message_id, data.message_id],
+      parent: { ...named, id: parent.id, unique_id: parent.message_id },
+    })
+    expect(Object.keys(data)).not.toContain('html')
+    expect(await shown(`/emails/${data.id}`)).toMatchObject({ html: named.reply, to: named.reply_to })
+    const { errors } = (await v1.post('/mails', { reply: 1, reply_to: ['nobody'] })).body
+    expect(Object.keys(errors)).toEqual(['reply_to.0'])
+    const listed = async (query: string) => (await v1.get(`/mails?id=${data.id}&${query}`)).body.data.length
+    expect([await listed('user_type=admin'), await listed('user_type=person')]).toEqual([1, 0])
+  })
+
   it('are deleted for good, unless the request names the trash', async () => {
     const [one, two, three] = [(await draft()).body.data, (await draft()).body.data, (await draft()).body.data]
     expect((await v1.delete(`/mails/${one.id}`, { type: 'trash' })).status).toBe(200)

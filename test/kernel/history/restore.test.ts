@@ -85,7 +85,7 @@ describe('what refers to a record', () => {
       participants: { persons: [guest.id], users: [] },
     })
     const note = await make.activity({ type: 'note', comment: 'Its own', lead_ids: [lead.id] })
-    const letter = { reply: '<p>Hello</p>', reply_to: ['ada@example.com'], is_draft: true }
+    const letter = { html: '<p>Hello</p>', to: ['ada@example.com'], is_draft: true }
     const email = await posted('/emails', { ...letter, lead_id: lead.id, person_id: guest.id })
     const answer = await posted('/emails', { ...letter, parent_id: email.id })
     const paths: Record<string, string> = {
@@ -541,7 +541,7 @@ describe('restoreQuote', () => {
 })
 
 describe('a link between two deleted records', () => {
-  const letter = { reply: '<p>Hello</p>', reply_to: ['ada@example.com'], is_draft: true }
+  const letter = { html: '<p>Hello</p>', to: ['ada@example.com'], is_draft: true }
 
   /** Each case makes two linked records, and returns their paths and the link that each shows. */
   const cases: Record<string, () => Promise<[one: string, other: string, link: () => Promise<unknown>]>> = {
@@ -759,7 +759,7 @@ describe('deleting and restoring', () => {
 })
 
 describe('restoreEmail', () => {
-  const letter = { reply: '<p>Hello</p>', reply_to: ['ada@example.com'], is_draft: true }
+  const letter = { html: '<p>Hello</p>', to: ['ada@example.com'], is_draft: true }
   const discard = async (id: number): Promise<void> => drop(`/emails/${id}?type=delete`)
 
   it('brings back folders, links, tags and attachments; its answers name it again', async () => {
