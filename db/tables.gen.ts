@@ -479,7 +479,7 @@ export interface MarketingCampaignsTable {
   name_key: string
   subject: string
   status: Generated<number>
-  marketing_template_id: number | null
+  email_template_id: number | null
   marketing_event_id: number | null
   created_at: string
   updated_at: string

@@ -42,7 +42,7 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
       name_key: key(),
       subject: text(),
       status: flag(false),
-      marketing_template_id: references('email_templates', 'set null'),
+      email_template_id: references('email_templates', 'set null'),
       marketing_event_id: references('marketing_events', 'set null'),
       ...timestamps(),
       ...version(),

@@ -69,7 +69,7 @@ async function addCampaign(): Promise<number> {
   const audience = { audience_type: 'filter', audience_filter: JSON.stringify({ job_title: ['Member'] }) }
   const campaign = await store.db
     .insertInto('marketing_campaigns')
-    .values({ ...named, ...audience, marketing_template_id: template.id, changed_by_id: 1, ...stamps })
+    .values({ ...named, ...audience, email_template_id: template.id, changed_by_id: 1, ...stamps })
     .returning('id')
     .executeTakeFirstOrThrow()
   return campaign.id

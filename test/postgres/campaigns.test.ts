@@ -90,7 +90,7 @@ async function addCampaign(): Promise<number> {
   const audience = { audience_type: 'tag', audience_tag_id: tag }
   const campaign = await store.db
     .insertInto('marketing_campaigns')
-    .values({ ...named, ...audience, marketing_template_id: template.id, changed_by_id: 1, ...stamps })
+    .values({ ...named, ...audience, email_template_id: template.id, changed_by_id: 1, ...stamps })
     .returning('id')
     .executeTakeFirstOrThrow()
   return campaign.id

@@ -112,7 +112,7 @@ describe('previewCampaign', () => {
     const content = '<p>{%persons.name%} {%persons.emails%}</p>'
     const post = async (path: string, body: object) => (await server.admin.post(path, body)).body.data
     const template = await post('/settings/email-templates', { name: 'T', subject: 'S', content })
-    const campaign = { name: 'C', subject: 'S', marketing_template_id: template.id }
+    const campaign = { name: 'C', subject: 'S', email_template_id: template.id }
     const { id } = await post('/settings/marketing/campaigns', campaign)
     const path = `/settings/marketing/campaigns/${id}/preview`
     expect((await server.admin.get(path)).text).toContain('hushed')

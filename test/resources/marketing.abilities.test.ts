@@ -15,7 +15,7 @@ beforeAll(async () => {
 })
 afterAll(() => server.close())
 
-const body = () => ({ name: `Campaign ${unique()}`, subject: 'News', marketing_template_id: template, status: false })
+const body = () => ({ name: `Campaign ${unique()}`, subject: 'News', email_template_id: template, status: false })
 const tokenWith = (...abilities: string[]) => server.as(1, ['automation:*', ...abilities])
 
 it.each([

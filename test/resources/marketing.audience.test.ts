@@ -67,13 +67,13 @@ const attempt = async (audience: object | undefined, caller: Caller = server.adm
     name: 'Spring',
     subject: 'Hello {%persons.name%}',
     status: true,
-    marketing_template_id: 1,
+    email_template_id: 1,
     ...(audience && { audience }),
   })
 const campaign = async (audience?: object): Promise<number> => {
   const { body, status, text } = await attempt(audience)
   expect(status === 201 ? '' : text).toBe('')
-  await server.admin.put(`${campaigns}/${body.data.id}`, { marketing_template_id: await template() })
+  await server.admin.put(`${campaigns}/${body.data.id}`, { email_template_id: await template() })
   server.events()
   return body.data.id
 }
@@ -636,8 +636,8 @@ describe('testCampaign', () => {
     await server.admin.put(`${campaigns}/${id}`, { status: false })
     const test = () => server.admin.post(`${campaigns}/${id}/test-send`, { user_ids: [1] })
     expect((await test()).body.data).toMatchObject({ person_id: null, subject: expect.stringMatching(/^\[Test\] /) })
-    const { marketing_template_id } = await show(id)
-    await server.admin.delete(`/settings/email-templates/${marketing_template_id}`)
+    const { email_template_id } = await show(id)
+    await server.admin.delete(`/settings/email-templates/${email_template_id}`)
     const refused = await test()
     expect([refused.status, refused.body.code]).toEqual([409, 'state_conflict'])
   })

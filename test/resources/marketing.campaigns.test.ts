@@ -71,8 +71,8 @@ const template = async (content = '<p>Dear {%persons.name%}</p>'): Promise<numbe
 const event = async (date: string | null): Promise<number> =>
   (await server.admin.post(`${marketing}/events`, { name: 'Fair', description: 'Hall 4.', date })).body.data.id
 const campaign = async (changes: object = {}): Promise<number> => {
-  const marketing_template_id = await template()
-  const sent = { name: 'Spring', subject: 'Hello {%persons.name%}', status: true, marketing_template_id, ...changes }
+  const email_template_id = await template()
+  const sent = { name: 'Spring', subject: 'Hello {%persons.name%}', status: true, email_template_id, ...changes }
   const { body } = await server.admin.post(campaigns, sent)
   server.events()
   return body.data.id
@@ -138,7 +138,7 @@ describe('runCampaign', () => {
     const content = '<p><a href="{% unsubscribe_url %}">No more</a></p><script>alert(1)</script>'
     await run(
       await campaign({
-        marketing_template_id: await server.admin
+        email_template_id: await server.admin
           .post('/settings/email-templates', { name: 'Own', subject: 's', content })
           .then(({ body }) => body.data.id),
       }),
@@ -156,7 +156,7 @@ describe('runCampaign', () => {
     expect([answer.status, answer.body.code]).toEqual([409, 'state_conflict'])
     await server.store.db
       .updateTable('marketing_campaigns')
-      .set({ status: 1, marketing_template_id: null })
+      .set({ status: 1, email_template_id: null })
       .where('id', '=', id)
       .execute()
     expect((await run(id)).body.code).toBe('state_conflict')
@@ -274,7 +274,7 @@ describe('the daily run', () => {
           name: 'x',
           subject: 's',
           status: true,
-          marketing_template_id: 1,
+          email_template_id: 1,
           ...changes,
         })
       ).body.data.id
@@ -324,7 +324,7 @@ describe('the daily run', () => {
       description: 'x',
       date: '2026-03-04',
     })
-    const again = { name: 'x', subject: 's', status: true, marketing_template_id: 1, marketing_event_id: body.data.id }
+    const again = { name: 'x', subject: 's', status: true, email_template_id: 1, marketing_event_id: body.data.id }
     const { body: onTime } = await server.admin.post(campaigns, again)
     await server.tick()
     await at('2026-03-04T10:30:00.000Z')
@@ -368,7 +368,7 @@ describe('the pace', () => {
       name: 'x',
       subject: 's',
       status: true,
-      marketing_template_id: 1,
+      email_template_id: 1,
     })
     await run(first)
     await run(body.data.id)
@@ -612,7 +612,7 @@ describe('what is queued', () => {
     const { body } = await server.admin.get('/contacts/persons')
     await server.admin.put(`/contacts/persons/${body.data[0].id}`, { name: 'Ada Lovelace' })
     await server.admin.put(`${campaigns}/${id}`, { subject: 'Hello {%persons.name%}', status: true })
-    const { marketing_template_id: template } = (await server.admin.get(`${campaigns}/${id}`)).body.data
+    const { email_template_id: template } = (await server.admin.get(`${campaigns}/${id}`)).body.data
     await server.admin.put(`/settings/email-templates/${template}`, { content: '<p>Corrected</p>' })
     await server.work()
     const { subject, html } = await PostalMime.parse(smtp.received[0]?.raw ?? '')
@@ -938,7 +938,7 @@ describe('previewCampaign', () => {
   it('is said when a campaign is saved after the run of the day of its event, until it has run', async () => {
     const body = {
       ...{ name: 'Late', subject: 'Hello', status: true },
-      marketing_template_id: await template(),
+      email_template_id: await template(),
       marketing_event_id: await event('2026-03-01'),
     }
     const made = await server.admin.post(campaigns, body)

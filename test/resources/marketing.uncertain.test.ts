@@ -37,7 +37,7 @@ async function running(...addresses: string[]): Promise<number> {
   for (const value of addresses) await given(server.admin).person({ emails: [{ value, label: 'work' }] })
   const template = { name: 'Spring', subject: 'Unused', content: '<p>Dear {%persons.name%}</p>' }
   const made = await server.admin.post('/settings/email-templates', template)
-  const sent = { name: 'Spring', subject: 'Hello', status: true, marketing_template_id: made.body.data.id }
+  const sent = { name: 'Spring', subject: 'Hello', status: true, email_template_id: made.body.data.id }
   const { id } = (await server.admin.post(campaigns, sent)).body.data
   expect((await server.admin.post(`${campaigns}/${id}/run`)).status).toBe(202)
   server.events()
@@ -193,7 +193,7 @@ describe('resendCampaignSend', () => {
   it('refuses what is not uncertain, of another campaign, of an inactive one, and without the permission', async () => {
     const { id, send } = await uncertain()
     const { id: other } = (
-      await server.admin.post(campaigns, { name: 'Other', subject: 'S', marketing_template_id: 1 })
+      await server.admin.post(campaigns, { name: 'Other', subject: 'S', email_template_id: 1 })
     ).body.data
     expect((await resend(other, send)).status).toBe(404)
     const reader = await someone(server, ['settings', 'settings.automation', 'settings.automation.campaigns'])

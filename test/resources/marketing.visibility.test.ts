@@ -42,7 +42,7 @@ const campaign = async (caller: Caller, changes: object = {}): Promise<number> =
     subject: 'x',
     content,
   })
-  const sent = { name: 'Spring', subject: 'To {%persons.name%}', status: true, marketing_template_id: template.id }
+  const sent = { name: 'Spring', subject: 'To {%persons.name%}', status: true, email_template_id: template.id }
   return (await made(caller, campaigns, { ...sent, ...changes })).id
 }
 const size = async (id: number, caller: Caller = eve) => (await caller.get(`${campaigns}/${id}/audience`)).body.data

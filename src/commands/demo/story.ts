@@ -295,7 +295,7 @@ function planCampaign(cast: Cast): void {
         name: 'Invitation to AquaTech',
         subject: 'Meet us at AquaTech, {%persons.name%}',
         status: true,
-        marketing_template_id: template.id,
+        email_template_id: template.id,
         marketing_event_id: id,
       })
       campaign = created.id

@@ -338,7 +338,7 @@ const automation: RewriteRow[] = [
   ...records('/settings/web-forms', 'WebForm'),
   ...records('/settings/marketing/events', 'MarketingEvent'),
   massDestroy('/settings/marketing/events', 'MarketingEvents'),
-  ...records('/settings/marketing/campaigns', 'Campaign', { include: 'event,template' }),
+  ...records('/settings/marketing/campaigns', 'Campaign', { include: 'marketing_event,email_template' }),
   massDestroy('/settings/marketing/campaigns', 'Campaigns'),
 ]
 

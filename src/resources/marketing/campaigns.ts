@@ -52,7 +52,7 @@ export const campaigns = defineResource({
   rows: (_ctx, db) =>
     db
       .selectFrom('marketing_campaigns')
-      .leftJoin('email_templates', 'email_templates.id', 'marketing_campaigns.marketing_template_id')
+      .leftJoin('email_templates', 'email_templates.id', 'marketing_campaigns.email_template_id')
       .leftJoin('marketing_events', 'marketing_events.id', 'marketing_campaigns.marketing_event_id')
       .selectAll('marketing_campaigns')
       .select([
@@ -69,22 +69,22 @@ export const campaigns = defineResource({
     name: textField('marketing_campaigns.name_key'),
     status: flagField('marketing_campaigns.status'),
     marketing_event_id: value('marketing_campaigns.marketing_event_id'),
-    marketing_template_id: value('marketing_campaigns.marketing_template_id'),
+    email_template_id: value('marketing_campaigns.email_template_id'),
   }),
   search: [{ key: 'marketing_campaigns.name_key' }, { text: 'marketing_campaigns.subject' }],
   toRow: async (body, writing) => {
     const { current, errors } = writing
-    const { name, subject, status, marketing_template_id: template, marketing_event_id: event } = body
-    if (template !== current?.marketing_template_id) {
-      if (template === null) errors.invalid('marketing_template_id', 'The field is required.')
-      await checkReference(writing, 'marketing_template_id', template, emailTemplates)
+    const { name, subject, status, email_template_id: template, marketing_event_id: event } = body
+    if (template !== current?.email_template_id) {
+      if (template === null) errors.invalid('email_template_id', 'The field is required.')
+      await checkReference(writing, 'email_template_id', template, emailTemplates)
     }
     if (event !== current?.marketing_event_id)
       await checkReference(writing, 'marketing_event_id', event, marketingEvents)
     // The template of an inactive campaign may have been deleted, but an active campaign needs a
     // template.
-    if (status === true && !template && current && current.marketing_template_id === null)
-      errors.invalid('marketing_template_id', 'An active campaign needs a template.')
+    if (status === true && !template && current && current.email_template_id === null)
+      errors.invalid('email_template_id', 'An active campaign needs a template.')
     const audience = await toAudienceColumns(writing, body.audience)
     if (status === true && !errors.any) {
       const problem = await audienceProblem(writing.ctx, presentAudience({ ...everyone, ...current, ...audience }))
@@ -96,7 +96,7 @@ export const campaigns = defineResource({
       subject: oneLine(subject),
       status: status === undefined ? undefined : Number(status),
       ...(status === true && current?.status !== 1 && { active_since: now(writing.ctx) }),
-      marketing_template_id: template,
+      email_template_id: template,
       marketing_event_id: event,
       ...audience,
     }
@@ -120,9 +120,9 @@ export const campaigns = defineResource({
     name: row.name,
     subject: row.subject,
     status: row.status === 1,
-    marketing_template_id: row.marketing_template_id,
-    marketing_template:
-      row.marketing_template_id === null ? null : { id: row.marketing_template_id, name: row.template_name ?? '' },
+    email_template_id: row.email_template_id,
+    email_template:
+      row.email_template_id === null ? null : { id: row.email_template_id, name: row.template_name ?? '' },
     marketing_event_id: row.marketing_event_id,
     marketing_event:
       row.marketing_event_id === null
@@ -146,11 +146,9 @@ export const campaigns = defineResource({
   },
   loadRelated: async (ctx, replies, include) => {
     await loadStats(ctx, replies)
-    await expandReferences(
-      ctx,
-      replies,
-      include.map((name) => `marketing_${name}`),
-      { marketing_template: () => emailTemplates, marketing_event: () => marketingEvents },
-    )
+    await expandReferences(ctx, replies, include, {
+      email_template: () => emailTemplates,
+      marketing_event: () => marketingEvents,
+    })
   },
 })

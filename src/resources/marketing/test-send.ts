@@ -29,7 +29,7 @@ interface TestMail {
 export const testCampaign: Handler<'testCampaign'> = (ctx, { params, body }) =>
   transaction(ctx, async (ctx) => {
     const campaign = await campaigns.get(ctx, params.id)
-    if (campaign.marketing_template_id === null) throw new Problem('state_conflict', 'The campaign has no template.')
+    if (campaign.email_template_id === null) throw new Problem('state_conflict', 'The campaign has no template.')
     const addresses = await addressesOfUsers(ctx, body.user_ids)
     const personId = await examplePerson(ctx, body.person_id, 'person_id')
     const filled = await fillForPerson(ctx, campaign, personId)

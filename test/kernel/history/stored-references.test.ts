@@ -60,7 +60,7 @@ const campaign = async (filter: Json | null, subject = 'Hello') =>
   create('/settings/marketing/campaigns', {
     name: `C${unique()}`,
     subject,
-    marketing_template_id: (await template('<p>x</p>')).id,
+    email_template_id: (await template('<p>x</p>')).id,
     marketing_event_id: (
       await create('/settings/marketing/events', { name: `M${unique()}`, description: 'x', date: '2026-12-24' })
     ).id,
