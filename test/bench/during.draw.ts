@@ -6,7 +6,7 @@ interface Drawing {
   quote: number
 }
 
-const charts = ['over-all', 'revenue-stats', 'total-leads', 'top-persons', 'open-leads-by-states', 'forecast']
+const charts = ['overview', 'revenue-stats', 'total-leads', 'top-persons', 'open-leads-by-stages', 'forecast']
 const password = 'correct horse battery'
 
 async function call<T>(url: string, path: string, token: string, body: object): Promise<T> {

@@ -370,10 +370,10 @@ describe('the package', { timeout: 120_000 }, () => {
         const removed = await crm.DELETE('/api/admin/leads/{id}', { params })
         if (removed.error) console.log(removed.error.code)
         // The reply of a report is JSON or a chart.
-        const report = await crm.GET('/api/admin/reports/over-all')
-        if (report.data) { const whole: Schemas['OverAllReport'] = report.data; console.log(whole) }
+        const report = await crm.GET('/api/admin/reports/overview')
+        if (report.data) { const whole: Schemas['OverviewReport'] = report.data; console.log(whole) }
         const headers = { accept: 'image/svg+xml' }
-        const chart: string | undefined = (await crm.GET('/api/admin/reports/over-all', { parseAs: 'text', headers })).data
+        const chart: string | undefined = (await crm.GET('/api/admin/reports/overview', { parseAs: 'text', headers })).data
         const sheet = await crm.GET('/api/admin/leads/export', { parseAs: 'text' })
         const csv: string | undefined = sheet.data
         const bytes: Blob | undefined = (await crm.GET('/api/admin/leads/export', { parseAs: 'blob' })).data

@@ -151,7 +151,7 @@ export async function soakLoad(url: string, password: string, seed: number): Pro
     [8, () => api('GET', `/search?q=${encodeURIComponent(word())}`)],
     [8, () => api('GET', `/leads/${any(leads)?.id ?? 1}`)],
     [4, () => api('GET', `/leads/${any(leads)?.id ?? 1}/history`)],
-    [3, () => api('GET', '/reports/over-all')],
+    [3, () => api('GET', '/reports/overview')],
     [2, () => api('GET', '/leads/kanban')],
     [8, () => create('leads', leads)],
     [6, () => create('contacts/persons', persons)],

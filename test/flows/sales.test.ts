@@ -179,7 +179,7 @@ describe.each(dataSets)('$name', ({ name, read }) => {
 
   it('has reports that agree with the files on open leads and on leads created today', async () => {
     const query = { pipeline_id: loaded.pipelineId }
-    const stages = await must(api.GET('/api/admin/reports/open-leads-by-states', { params: { query } }))
+    const stages = await must(api.GET('/api/admin/reports/open-leads-by-stages', { params: { query } }))
     const expected = expectedFigures(sales)
     expect(
       stages.data.statistics.map(({ name, total, lead_value }) => ({ name, leads: total, value: lead_value })),
@@ -187,7 +187,7 @@ describe.each(dataSets)('$name', ({ name, read }) => {
       { name: 'Prospecting', ...expected.new },
       { name: 'Engaging', ...expected.engaging },
     ])
-    const { data } = await must(api.GET('/api/admin/reports/over-all', { params: { query } }))
+    const { data } = await must(api.GET('/api/admin/reports/overview', { params: { query } }))
     const value = Object.values(expected).reduce((total, stage) => total + stage.value, 0)
     expect(data.statistics).toMatchObject({
       total_leads: { previous: 0, current: sales.opportunities.length, progress: null },

@@ -9,14 +9,14 @@ import { addUser } from '../support/viewers.ts'
 
 const stage = { new: 1, followUp: 2, prospect: 3, negotiation: 4, won: 5, lost: 6 }
 const types = [
-  'over-all',
+  'overview',
   'revenue-stats',
   'total-leads',
   'revenue-by-sources',
   'revenue-by-types',
   'top-selling-products',
   'top-persons',
-  'open-leads-by-states',
+  'open-leads-by-stages',
   'forecast',
 ]
 
@@ -52,7 +52,7 @@ describe('the period of a report', () => {
   it('is the last 30 days of the installation, and the 30 before them', async () => {
     // In Auckland, this is 2 March.
     server.clock.set('2026-03-01T11:30:00.000Z')
-    expect((await report('over-all')).date_range).toEqual({
+    expect((await report('overview')).date_range).toEqual({
       start: '2026-02-01',
       end: '2026-03-02',
       previous_start: '2026-01-02',
@@ -67,15 +67,15 @@ describe('the period of a report', () => {
       previous_start: '2024-01-03',
       previous_end: '2024-01-31',
     })
-    expect((await report('over-all?end=2026-01-30')).date_range).toMatchObject({
+    expect((await report('overview?end=2026-01-30')).date_range).toMatchObject({
       start: '2026-01-01',
       end: '2026-01-30',
     })
-    expect((await report('over-all?start=2026-02-20')).date_range).toMatchObject({
+    expect((await report('overview?start=2026-02-20')).date_range).toMatchObject({
       start: '2026-02-20',
       end: '2026-03-01',
     })
-    expect((await report('over-all?start=2023-01-01&end=2026-01-01')).date_range.previous_start).toBe('2019-12-31')
+    expect((await report('overview?start=2023-01-01&end=2026-01-01')).date_range.previous_start).toBe('2019-12-31')
   })
 
   it('is refused when it ends before it begins, is longer than three years, or leaves the calendar', async () => {
@@ -100,7 +100,7 @@ describe('the period of a report', () => {
       for (const query of edges.flatMap((day) => [`start=${day}`, `end=${day}`, `start=${day}&end=${day}`]))
         expect.soft([200, 422]).toContain((await server.admin.get(`/reports/${type}?${query}`)).status)
     for (const query of ['start=tomorrow', 'pipeline_id=x', 'user_id=0', 'from=2026-01-01'])
-      expect.soft([query, (await server.admin.get(`/reports/over-all?${query}`)).status]).toEqual([query, 422])
+      expect.soft([query, (await server.admin.get(`/reports/overview?${query}`)).status]).toEqual([query, 422])
   })
 
   it('of a forecast begins like any other and reaches a year ahead', async () => {
@@ -128,7 +128,7 @@ describe('every report', () => {
     }
     expect(server.events()).toEqual([])
     expect((await server.admin.get('/reports/profit')).status).toBe(404)
-    expect((await server.admin.post('/reports/over-all', {})).status).toBe(405)
+    expect((await server.admin.post('/reports/overview', {})).status).toBe(405)
   })
 
   it('needs the permission dashboard and the ability reports:read', async () => {
@@ -181,10 +181,10 @@ describe('every report', () => {
     expect([await revenue(''), await revenue('', ben)]).toEqual([1057, 7])
     expect([await revenue(`?user_id=${ben.id}`), await revenue('?user_id=1', ben)]).toEqual([7, 0])
     expect([await revenue(`?pipeline_id=${other.data.id}`), await revenue('?pipeline_id=999')]).toEqual([50, 0])
-    expect((await statistics('over-all', ben)).total_leads.current).toBe(2)
+    expect((await statistics('overview', ben)).total_leads.current).toBe(2)
     expect((await statistics('revenue-by-sources', ben)).map(({ total }: any) => total)).toEqual([7])
-    expect((await statistics('open-leads-by-states', ben)).map(({ total }: any) => total)).toEqual([1])
-    expect((await statistics(`open-leads-by-states?user_id=${ben.id}`)).map(({ total }: any) => total)).toEqual([1])
+    expect((await statistics('open-leads-by-stages', ben)).map(({ total }: any) => total)).toEqual([1])
+    expect((await statistics(`open-leads-by-stages?user_id=${ben.id}`)).map(({ total }: any) => total)).toEqual([1])
     expect((await statistics('forecast', ben)).find(({ month }: any) => month === '2026-04').lead_value).toBe(30)
     expect(
       (await statistics('total-leads', ben)).won.over_time.reduce((sum: number, { count }: any) => sum + count, 0),
@@ -192,7 +192,7 @@ describe('every report', () => {
   })
 })
 
-describe('getOverAllReport', () => {
+describe('getOverviewReport', () => {
   it('counts what was created in the period and the one before, with exact averages and the change in percent', async () => {
     server.clock.set('2026-01-10T00:00:00.000Z')
     await lead({ lead_value: 1 })
@@ -201,11 +201,11 @@ describe('getOverAllReport', () => {
     for (const value of [0.1, 0.2, 0.2]) await lead({ lead_value: value })
     await server.admin.post('/contacts/organizations', { name: 'Analytical Ltd' })
     server.clock.set('2026-03-01T11:30:00.000Z')
-    expect(await statistics('over-all')).toEqual({
+    expect(await statistics('overview')).toEqual({
       average_lead_value: { previous: 1.5, current: 0.1667, progress: -88.8889 },
       total_leads: { previous: 2, current: 3, progress: 50 },
       average_leads_per_day: { previous: 0.0667, current: 0.1, progress: 50 },
-      total_quotations: { previous: 0, current: 0, progress: null },
+      total_quotes: { previous: 0, current: 0, progress: null },
       total_persons: { previous: 0, current: 0, progress: null },
       total_organizations: { previous: 0, current: 1, progress: null },
     })
@@ -356,22 +356,22 @@ describe('getTopPersonsReport', () => {
   })
 })
 
-describe('getOpenLeadsByStatesReport', () => {
+describe('getOpenLeadsByStagesReport', () => {
   it('counts and sums leads that are open, by stage in the order of the pipeline', async () => {
     await lead({ lead_pipeline_stage_id: stage.negotiation, lead_value: 0.1 })
     await lead({ lead_pipeline_stage_id: stage.negotiation, lead_value: 0.2 })
     await lead({ lead_value: 7 })
     await won('2026-02-10T00:00:00.000Z', 5)
-    expect(await statistics('open-leads-by-states')).toEqual([
+    expect(await statistics('open-leads-by-stages')).toEqual([
       { id: stage.new, name: 'New', total: 1, lead_value: 7 },
       { id: stage.negotiation, name: 'Negotiation', total: 2, lead_value: 0.3 },
     ])
-    expect(await statistics('open-leads-by-states?start=2026-01-01&end=2026-01-31')).toEqual([])
+    expect(await statistics('open-leads-by-stages?start=2026-01-01&end=2026-01-31')).toEqual([])
     server.clock.set('2026-12-31T00:00:00.000Z')
-    const { data } = (await server.admin.get('/reports/open-leads-by-states')).body
+    const { data } = (await server.admin.get('/reports/open-leads-by-stages')).body
     expect([data.statistics.map(({ total }: any) => total), data.date_range]).toEqual([[1, 2], null])
-    expect(await statistics('open-leads-by-states?end=2026-12-31')).toEqual([])
-    const svg = await server.admin.get('/reports/open-leads-by-states', { headers: { accept: 'image/svg+xml' } })
+    expect(await statistics('open-leads-by-stages?end=2026-12-31')).toEqual([])
+    const svg = await server.admin.get('/reports/open-leads-by-stages', { headers: { accept: 'image/svg+xml' } })
     expect(svg.text).toContain('All that are open now')
   })
 })

@@ -59,13 +59,13 @@ function capped<Item>(
 const sumOf = (amounts: readonly number[]): number => totalOf(amounts.map(toScaled))
 const describeBars = (all: readonly Bar[]): string[] => all.map(({ name, text }) => `${name}: ${text}.`)
 
-export function overAllChart(figures: Schema<'OverAllStatistics'>, about: ChartContext): Chart {
+export function overviewChart(figures: Schema<'OverviewStatistics'>, about: ChartContext): Chart {
   const { tongue } = about
   const kinds = [
     ['Average lead value', figures.average_lead_value, 'money'],
     ['Leads', figures.total_leads, 'count'],
     ['Leads per day', figures.average_leads_per_day, 'count'],
-    ['Quotes', figures.total_quotations, 'count'],
+    ['Quotes', figures.total_quotes, 'count'],
     ['Persons', figures.total_persons, 'count'],
     ['Organizations', figures.total_organizations, 'count'],
   ] as const
@@ -78,7 +78,7 @@ export function overAllChart(figures: Schema<'OverAllStatistics'>, about: ChartC
       `${name}: ${measureText(current, measure, tongue)}, before ${measureText(previous, measure, tongue)}.`,
   )
   const isEmpty = panels.every(({ previous, current }) => previous === 0 && current === 0)
-  return chart(about, 'over-all', 'Created in this period and the one before', words, {
+  return chart(about, 'overview', 'Created in this period and the one before', words, {
     empty: emptyIf(isEmpty, 'Nothing was created in this period or the one before.'),
     spec: () => pairedBars(panels, tongue),
   })
@@ -196,7 +196,7 @@ export function openChart(stages: readonly StageShare[], about: ChartContext): C
       return bar(`${rest.length} others`, total, sumOf(rest.map(({ lead_value }) => lead_value)))
     },
   )
-  return chart(about, 'open-leads-by-states', 'Open leads by stage', describeBars(all), {
+  return chart(about, 'open-leads-by-stages', 'Open leads by stage', describeBars(all), {
     empty: emptyIf(all.length === 0, about.period.isAll ? 'No lead is open.' : 'No lead of this period is open.'),
     spec: () => barChart(all, valueAxis('Open leads', 'count', tongue)),
   })
