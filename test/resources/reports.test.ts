@@ -182,9 +182,9 @@ describe('every report', () => {
     expect([await revenue(`?user_id=${ben.id}`), await revenue('?user_id=1', ben)]).toEqual([7, 0])
     expect([await revenue(`?pipeline_id=${other.data.id}`), await revenue('?pipeline_id=999')]).toEqual([50, 0])
     expect((await statistics('overview', ben)).total_leads.current).toBe(2)
-    expect((await statistics('revenue-by-sources', ben)).map(({ total }: any) => total)).toEqual([7])
-    expect((await statistics('open-leads-by-stages', ben)).map(({ total }: any) => total)).toEqual([1])
-    expect((await statistics(`open-leads-by-stages?user_id=${ben.id}`)).map(({ total }: any) => total)).toEqual([1])
+    expect((await statistics('revenue-by-sources', ben)).map(({ revenue }: any) => revenue)).toEqual([7])
+    expect((await statistics('open-leads-by-stages', ben)).map(({ count }: any) => count)).toEqual([1])
+    expect((await statistics(`open-leads-by-stages?user_id=${ben.id}`)).map(({ count }: any) => count)).toEqual([1])
     expect((await statistics('forecast', ben)).find(({ month }: any) => month === '2026-04').lead_value).toBe(30)
     expect(
       (await statistics('total-leads', ben)).won.over_time.reduce((sum: number, { count }: any) => sum + count, 0),
@@ -202,12 +202,12 @@ describe('getOverviewReport', () => {
     await server.admin.post('/contacts/organizations', { name: 'Analytical Ltd' })
     server.clock.set('2026-03-01T11:30:00.000Z')
     expect(await statistics('overview')).toEqual({
-      average_lead_value: { previous: 1.5, current: 0.1667, progress: -88.8889 },
-      total_leads: { previous: 2, current: 3, progress: 50 },
-      average_leads_per_day: { previous: 0.0667, current: 0.1, progress: 50 },
-      total_quotes: { previous: 0, current: 0, progress: null },
-      total_persons: { previous: 0, current: 0, progress: null },
-      total_organizations: { previous: 0, current: 1, progress: null },
+      average_lead_value: { previous: 1.5, current: 0.1667, change_percent: -88.8889 },
+      total_leads: { previous: 2, current: 3, change_percent: 50 },
+      average_leads_per_day: { previous: 0.0667, current: 0.1, change_percent: 50 },
+      total_quotes: { previous: 0, current: 0, change_percent: null },
+      total_persons: { previous: 0, current: 0, change_percent: null },
+      total_organizations: { previous: 0, current: 1, change_percent: null },
     })
   })
 })
@@ -227,8 +227,8 @@ describe('getRevenueStatsReport', () => {
     })
     await lead({ lead_pipeline_stage_id: stage.lost, closed_at: '2026-02-01T00:00:00.000Z', lead_value: 0.0001 })
     expect(await statistics(period)).toEqual({
-      won_revenue: { previous: 1, current: 0.3, progress: -70 },
-      lost_revenue: { previous: 0, current: 100_000_000_000, progress: null },
+      won_revenue: { previous: 1, current: 0.3, change_percent: -70 },
+      lost_revenue: { previous: 0, current: 100_000_000_000, change_percent: null },
     })
   })
 })
@@ -264,9 +264,9 @@ describe('getTotalLeadsReport', () => {
     }
     const { all } = await statistics('total-leads?start=2026-04-04&end=2026-04-06')
     expect(all.over_time).toEqual([
-      { label: '2026-04-04', count: 1, total: 0.1 },
-      { label: '2026-04-05', count: 2, total: 0.2 },
-      { label: '2026-04-06', count: 1, total: 0.1 },
+      { label: '2026-04-04', count: 1, lead_value: 0.1 },
+      { label: '2026-04-05', count: 2, lead_value: 0.2 },
+      { label: '2026-04-06', count: 1, lead_value: 0.1 },
     ])
   })
 
@@ -276,11 +276,11 @@ describe('getTotalLeadsReport', () => {
     await lead()
     const { all, won: gained, lost } = await statistics('total-leads')
     const some = ({ over_time }: any) => over_time.filter(({ count }: any) => count > 0)
-    expect(some(all)).toEqual([{ label: '2026-03-01', count: 3, total: 108 }])
-    expect(some(gained)).toEqual([{ label: '2026-02-10', count: 1, total: 5 }])
-    expect(some(lost)).toEqual([{ label: '2026-02-11', count: 1, total: 3 }])
+    expect(some(all)).toEqual([{ label: '2026-03-01', count: 3, lead_value: 108 }])
+    expect(some(gained)).toEqual([{ label: '2026-02-10', count: 1, lead_value: 5 }])
+    expect(some(lost)).toEqual([{ label: '2026-02-11', count: 1, lead_value: 3 }])
     const weekly = await statistics('total-leads?start=2026-01-01&end=2026-03-01')
-    expect(some(weekly.won)).toEqual([{ label: '2026-W07', count: 1, total: 5 }])
+    expect(some(weekly.won)).toEqual([{ label: '2026-W07', count: 1, lead_value: 5 }])
   })
 })
 
@@ -295,13 +295,13 @@ describe('getRevenueBySourcesReport and getRevenueByTypesReport', () => {
     await won('2025-02-10T00:00:00.000Z', 500, { lead_source_id: 4 })
     await lead({ lead_source_id: 5 })
     const sources = await statistics('revenue-by-sources')
-    expect(sources.map(({ id, total }: any) => [id, total])).toEqual([
+    expect(sources.map(({ id, revenue }: any) => [id, revenue])).toEqual([
       [3, 100_000_000_000],
       [2, 99_999_999_999.9999],
       [1, 0.3],
     ])
-    expect(Object.keys(sources[0])).toEqual(['id', 'name', 'total'])
-    expect((await statistics('revenue-by-types')).map(({ id, total }: any) => [id, total])).toEqual([
+    expect(Object.keys(sources[0])).toEqual(['id', 'name', 'revenue'])
+    expect((await statistics('revenue-by-types')).map(({ id, revenue }: any) => [id, revenue])).toEqual([
       [2, 199_999_999_999.9998],
       [1, 0.3001],
     ])
@@ -363,13 +363,13 @@ describe('getOpenLeadsByStagesReport', () => {
     await lead({ lead_value: 7 })
     await won('2026-02-10T00:00:00.000Z', 5)
     expect(await statistics('open-leads-by-stages')).toEqual([
-      { id: stage.new, name: 'New', total: 1, lead_value: 7 },
-      { id: stage.negotiation, name: 'Negotiation', total: 2, lead_value: 0.3 },
+      { id: stage.new, name: 'New', count: 1, lead_value: 7 },
+      { id: stage.negotiation, name: 'Negotiation', count: 2, lead_value: 0.3 },
     ])
     expect(await statistics('open-leads-by-stages?start=2026-01-01&end=2026-01-31')).toEqual([])
     server.clock.set('2026-12-31T00:00:00.000Z')
     const { data } = (await server.admin.get('/reports/open-leads-by-stages')).body
-    expect([data.statistics.map(({ total }: any) => total), data.date_range]).toEqual([[1, 2], null])
+    expect([data.statistics.map(({ count }: any) => count), data.date_range]).toEqual([[1, 2], null])
     expect(await statistics('open-leads-by-stages?end=2026-12-31')).toEqual([])
     const svg = await server.admin.get('/reports/open-leads-by-stages', { headers: { accept: 'image/svg+xml' } })
     expect(svg.text).toContain('All that are open now')

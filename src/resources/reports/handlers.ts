@@ -97,7 +97,7 @@ export const handlers = {
   getTopPersonsReport: report({ figures: topPersons, chart: personsChart }, unchanged),
   getOpenLeadsByStagesReport: report(
     { figures: openByStage, chart: openChart, period: readOptionalPeriod },
-    (stages) => stages.map(({ id, name, total, lead_value }) => ({ id, name, total, lead_value })),
+    (stages) => stages.map(({ id, name, count, lead_value }) => ({ id, name, count, lead_value })),
     ({ isAll, range }) => (isAll ? null : range),
   ),
   getForecastReport: report({ figures: forecast, chart: forecastChart, period: readForecastPeriod }, unchanged),

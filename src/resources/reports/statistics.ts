@@ -144,7 +144,7 @@ export async function totalLeads(
   const overTime = (rows: readonly (Counted & { sum: string })[]): Schema<'ReportOverTime'> => ({
     over_time: buckets.map(({ label }, section) => {
       const row = rows.find((each) => each.section === section)
-      return { label, count: Number(row?.count ?? 0), total: row ? fromSum(row.sum) : 0 }
+      return { label, count: Number(row?.count ?? 0), lead_value: row ? fromSum(row.sum) : 0 }
     }),
   })
   return {
@@ -184,7 +184,7 @@ export async function openByStage(ctx: Context, period: Period, filters: ReportF
     id,
     name,
     pipeline,
-    total: Number(count),
+    count: Number(count),
     lead_value: fromSum(sum),
   }))
 }
