@@ -69,9 +69,9 @@ const systemAttributes: Readonly<Record<string, readonly AttributeSeed[]>> = {
     ['discount_amount', 'Discount Amount', 'price', { validation: 'decimal' }],
     ['tax_amount', 'Tax Amount', 'price', { validation: 'decimal' }],
     ['adjustment_amount', 'Adjustment Amount', 'price', { validation: 'decimal' }],
-    ['sub_total', 'Sub Total', 'price', { validation: 'decimal', ...required }],
+    ['subtotal', 'Subtotal', 'price', { validation: 'decimal', ...required }],
     ['grand_total', 'Grand Total', 'price', { validation: 'decimal', ...required }],
-    ['expired_at', 'Expired At', 'date', required],
+    ['expiry_date', 'Expiry Date', 'date', required],
     ['person_id', 'Person', 'lookup', { lookup: 'persons', ...required }],
   ],
   warehouses: [

@@ -651,12 +651,12 @@ export interface QuotesTable {
   user_id: number | null
   billing_address: string
   shipping_address: string | null
-  expired_at: string
+  expiry_date: string
   discount_percent: Generated<number>
   adjustment_amount: Generated<number>
   discount_amount: Generated<number>
   tax_amount: Generated<number>
-  sub_total: Generated<number>
+  subtotal: Generated<number>
   grand_total: Generated<number>
   custom_attributes: Generated<string>
   created_at: string

@@ -41,7 +41,7 @@ export async function prepareDrawing(url: string, token: string): Promise<Drawin
   const quote = await call<{ id: number }>(url, '/quotes', token, {
     subject: 'Printed again and again',
     person_id: 1,
-    expired_at: '2030-01-01',
+    expiry_date: '2030-01-01',
     billing_address: { address: 'Main Street 1', city: 'Berlin', country: 'DE', postcode: '10115' },
     items: Array.from({ length: 200 }, () => item),
   })

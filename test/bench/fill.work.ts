@@ -50,7 +50,7 @@ export function others(into: Into, many: Many) {
     if (index % 10 === 9) {
       const number = (index + 1) / 10
       const subject = { subject: `Quote ${number}`, subject_key: `quote ${number}` }
-      const terms = { billing_address: addressOf(number), expired_at: '2026-12-01' }
+      const terms = { billing_address: addressOf(number), expiry_date: '2026-12-01' }
       quote({ ...subject, person_id: person, user_id: user, ...terms, ...born(at) })
       quoteOf({ lead_id: id, quote_id: number })
     }

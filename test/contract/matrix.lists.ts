@@ -109,7 +109,7 @@ export function listCells(of: () => World, cells: Cells): void {
       user_id,
       person_id,
       billing_address: street,
-      expired_at: '2026-12-31',
+      expiry_date: '2026-12-31',
     }
     const { id: quotes } = await make('quotes', { ...quote, lead_id: below?.leads ?? leads, items: [] })
     if (below) await make(`quotes/${below.quotes}/leads`, { lead_id: leads })

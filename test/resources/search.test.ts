@@ -360,7 +360,7 @@ describe('the index', () => {
       subject: 'Nimbus offer',
       person_id: person.id,
       billing_address: address,
-      expired_at: '2026-12-31',
+      expiry_date: '2026-12-31',
     })
     const mail = await server.admin.post('/emails', {
       subject: 'About the krill',
@@ -409,7 +409,7 @@ describe('the index', () => {
         subject_key: 'nimbus offer',
         person_id: person.id,
         billing_address: '{}',
-        expired_at: '2026-12-31',
+        expiry_date: '2026-12-31',
         ...stamps,
       })
       .execute()

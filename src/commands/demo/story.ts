@@ -270,7 +270,7 @@ async function quoteFor(cast: Cast, { index, title, contact, seller, lines, lead
     user_id: seller.id,
     lead_id: lead,
     billing_address: contact.address,
-    expired_at: dateOf(expires),
+    expiry_date: dateOf(expires),
     discount_percent: index % 3 === 0 ? 5 : 0,
     items: lines.map(({ index: at, quantity, price }) => ({ product_id: pick(cast.productIds, at), quantity, price })),
   })

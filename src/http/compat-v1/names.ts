@@ -18,6 +18,7 @@ const email = {
 /** The names by schema of the contract. A field with the same name in both has no entry. */
 export const fieldNames: Readonly<Record<string, FieldNames>> = Object.fromEntries([
   ...record('Email', email),
+  ...record('Quote', { subtotal: 'sub_total', expiry_date: 'expired_at' }),
   ...record('Campaign', { email_template_id: 'marketing_template_id', email_template: 'marketing_template' }),
   ...record('Webhook', { url: 'end_point' }),
   ['WebhookWithSecret', { url: 'end_point' }],

@@ -547,6 +547,9 @@ describe('quotes', () => {
       (await v1.get(`/quotes/search?search=subject:${quote.subject}&searchFields=subject:=`)).body.data,
     ).toHaveLength(1)
     expect((await v1.get('/quotes?sort=subject&order=asc')).body.meta.total).toBeGreaterThan(0)
+    const found = (filter: string) => v1.get(`/quotes?id=${quote.id}&sort=expired_at&${filter}`)
+    expect((await found('sub_total[gte]=501')).body.data).toMatchObject([{ sub_total: '501.0000' }])
+    expect((await found('sub_total[gt]=501')).body.data).toEqual([])
     expect((await v1.delete(`/quotes/${quote.id}`)).status).toBe(200)
     const other = await aQuote()
     expect((await v1.post('/quotes/mass-destroy', { indices: [other.id] })).status).toBe(200)

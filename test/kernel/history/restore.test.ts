@@ -50,7 +50,7 @@ async function quoteOn(leadId: number, personId: number): Promise<number> {
       subject_key: 'offer',
       person_id: personId,
       billing_address: '{}',
-      expired_at: '2026-04-01',
+      expiry_date: '2026-04-01',
       ...stamps,
     })
     .returning('id')
