@@ -610,7 +610,7 @@ export interface ProductsTable {
   version: Generated<number>
   in_stock: Generated<number>
   allocated: Generated<number>
-  on_hand: Generated<number>
+  available: Generated<number>
 }
 
 export interface QuoteActivitiesTable {

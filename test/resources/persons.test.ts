@@ -32,7 +32,6 @@ describe('createPerson', () => {
       emails: [{ value: 'Ada@Example.com', label: 'work' }],
       contact_numbers: [{ value: '+44 20 7946-0958', label: 'mobile' }],
       user: { id: 1 },
-      sales_owner: { id: 1 },
       leads_count: 0,
     })
     expect(server.events()).toEqual(['contacts.person.create.before', 'contacts.person.create.after'])

@@ -106,7 +106,7 @@ describe('deleteProduct', () => {
     server.events()
     expect((await admin.delete(`/products/${id}`)).status).toBe(200)
     expect(server.events()).toEqual(['product.delete.before', 'product.delete.after'])
-    const [line] = (await admin.get(`/leads/${lead.id}`)).body.data.lead_products
+    const [line] = (await admin.get(`/leads/${lead.id}`)).body.data.products
     expect(line).toMatchObject({
       product_id: null,
       product: null,

@@ -135,11 +135,11 @@ describe('tags of a record', () => {
     const changed = (await admin.put(`/leads/${id}`, { title: 'Another' })).body.data
     for (const each of [made, listed, shown, changed]) {
       expect(each.tags.map(({ name }: { name: string }) => name)).toEqual(['Apple', 'banana', 'plum', 'zinnia'])
-      expect(each.lead_products.map(({ sku }: { sku: string }) => sku)).toEqual(['Z-1', 'A-1'])
+      expect(each.products.map(({ sku }: { sku: string }) => sku)).toEqual(['Z-1', 'A-1'])
       expect(each.products_amount).toBe(0.4)
     }
     const lines = (await admin.get(`/leads/${id}/products`)).body.data
-    expect(lines).toEqual(shown.lead_products)
+    expect(lines).toEqual(shown.products)
   })
 })
 

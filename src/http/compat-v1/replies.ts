@@ -104,7 +104,8 @@ export function withVersion1Names(
   const { errors } = problem.more
   if (errors === undefined) return problem
   const ofRow = Object.entries({ ...rename, ...files }).map(([own, canonical]) => [canonical, own] as const)
-  const sentAs = new Map([...names.version1, ...ofRow])
+  const ofRecord = [...names.version1].map(([canonical, [own = canonical]]) => [canonical, own] as const)
+  const sentAs = new Map([...ofRecord, ...ofRow])
   const named = Object.entries(errors).map(([field, sentences]) => {
     const [first = '', ...rest] = field.replace(/(^|\.)custom_attributes\./, '$1').split('.')
     return [[sentAs.get(first) ?? first, ...rest].join('.'), sentences]

@@ -212,15 +212,14 @@ const activities: RewriteRow[] = [
 const mailUser = 'admin'
 
 /**
- * Adds the fields of a mail that only version 1 has. Replaces the id of each attachment by its file
+ * Replaces the sender of a mail by the word of version 1, and the id of each attachment by its file
  * id, because `attachment-download` gets only that id.
  */
 const asMail = (mail: JsonFields): JsonFields => ({
   ...mail,
   user_type: mail.user_type === 'user' ? mailUser : mail.user_type,
-  unique_id: mail.message_id,
   attachments: recordsOf({ data: mail.attachments }).map((each) => ({ ...each, id: each.file_id })),
-  ...(isFields(mail.parent) && mail.parent.message_id !== undefined && { parent: asMail(mail.parent) }),
+  ...(isFields(mail.parent) && mail.parent.user_type !== undefined && { parent: asMail(mail.parent) }),
 })
 
 /** Returns a mail in the form of a timeline entry. */

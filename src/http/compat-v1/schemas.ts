@@ -55,14 +55,15 @@ export interface ContractSchemas {
 /** The fields that have another name in version 1, for both directions. */
 export interface RenamedFields {
   /** The names of version 1, by canonical name. */
-  readonly version1: ReadonlyMap<string, string>
+  readonly version1: ReadonlyMap<string, readonly string[]>
   /** The canonical names, by name of version 1. */
   readonly canonical: ReadonlyMap<string, string>
 }
 
 const renamedFields = (names: FieldNames): RenamedFields => {
-  const version1 = new Map(Object.entries(names))
-  return { version1, canonical: new Map([...version1].map(([own, other]) => [other, own])) }
+  const version1 = new Map(Object.entries(names).map(([canonical, own]) => [canonical, [own].flat()]))
+  const canonical = [...version1].flatMap(([name, others]) => others.map((each) => [each, name] as const))
+  return { version1, canonical: new Map(canonical) }
 }
 
 const noNames = renamedFields({})

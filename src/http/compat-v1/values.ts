@@ -211,8 +211,8 @@ function fieldsToVersion1(value: JsonFields, record: ContractSchema, vocabulary:
         ? vocabulary.schemas.branches(schema).find((branch) => branch['x-entity'])?.['x-entity']
         : undefined
     if (entity === undefined || !isFields(each)) {
-      const name = version1.get(key) ?? key
-      setField(fields, name, schema ? toVersion1(each, schema, vocabulary, name) : each)
+      for (const name of version1.get(key) ?? [key])
+        setField(fields, name, schema ? toVersion1(each, schema, vocabulary, name) : each)
       continue
     }
     const types = vocabulary.customTypes(entity)

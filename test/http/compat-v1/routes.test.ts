@@ -301,6 +301,21 @@ describe('the five routes of a kind of record', () => {
     expect((await server.admin.get(`${at}/${id}`)).status).toBe(404)
   })
 
+  it.each([
+    ['/leads', ['lead_products'], ['products']],
+    ['/contacts/persons', ['user', 'sales_owner'], []],
+    ['/products', ['on_hand'], ['available']],
+    ['/settings/webhooks', ['end_point'], ['url']],
+    ['/settings/marketing/campaigns', ['marketing_template_id', 'marketing_template'], ['email_template']],
+  ])('%s, with the names of version 1', async (path, own, canonical) => {
+    const record = await created(path, (await kinds.find((each) => each.path === path)?.body()) ?? {})
+    const listed = await v1.get(`${path}?id=${record.id}`)
+    for (const names of [record, ...listed.body.data].map(Object.keys)) {
+      expect(names).toEqual(expect.arrayContaining(own))
+      expect(names.filter((name) => canonical.includes(name))).toEqual([])
+    }
+  })
+
   it('/settings/pipelines, whose stages are a map', async () => {
     const stages = {
       stage_1: { code: 'new', name: 'New', sort_order: 1, probability: 100 },
@@ -413,13 +428,13 @@ describe('leads', () => {
     await v1.put(`/leads/${lead.id}`, {
       products: { [line.id]: { quantity: '5' }, product_1: { product_id: other.id, price: 1, quantity: 1 } },
     })
-    const { lead_products: lines } = await shown(`/leads/${lead.id}`)
+    const { products: lines } = await shown(`/leads/${lead.id}`)
     expect(lines.map((each: any) => [each.product_id, each.quantity])).toEqual([
       [product.id, 5],
       [other.id, 1],
     ])
     await v1.put(`/leads/${lead.id}`, { products: {} })
-    expect((await shown(`/leads/${lead.id}`)).lead_products).toEqual([])
+    expect((await shown(`/leads/${lead.id}`)).products).toEqual([])
   })
 
   it('move to another stage, and change single attributes', async () => {
@@ -438,7 +453,7 @@ describe('leads', () => {
     expect([attached.status, attached.body.data.amount]).toEqual([200, '599.9800'])
     expect((await v1.delete(`/leads/product/${id}`)).body.errors).toEqual({ product_id: ['The field is required.'] })
     expect((await v1.delete(`/leads/product/${id}`, { product_id: product.id })).status).toBe(200)
-    expect((await shown(`/leads/${id}`)).lead_products).toEqual([])
+    expect((await shown(`/leads/${id}`)).products).toEqual([])
   })
 
   it('are shown as a board, of one pipeline', async () => {

@@ -265,7 +265,7 @@ describe('restoreLead', () => {
     const { status, body } = await back(`/leads/${id}`)
     expect(status).toBe(200)
     expect(body.data).toMatchObject({ user_id: null, person_id: null, tags: [] })
-    expect(body.data.lead_products).toMatchObject([{ product_id: null, name: product.name, sku: product.sku }])
+    expect(body.data.products).toMatchObject([{ product_id: null, name: product.name, sku: product.sku }])
     expect(body.meta.dropped).toEqual([
       { entity_type: 'persons', id: person.id, field: 'person_id' },
       { entity_type: 'users', id: bob.id, field: 'user_id' },
@@ -480,13 +480,13 @@ describe('restoreProduct', () => {
     const product = await make.product({ sku: 'GTX-1' })
     const lead = await make.lead({ products: [{ product_id: product.id }] })
     await drop(`/products/${product.id}`)
-    expect((await shown(`/leads/${lead.id}`)).lead_products[0].product_id).toBeNull()
+    expect((await shown(`/leads/${lead.id}`)).products[0].product_id).toBeNull()
     const other = await make.product({ sku: 'gtx-1' })
     const refusal = await back(`/products/${product.id}`)
     expect(refusal.body.conflicts).toEqual([{ entity_type: 'products', id: other.id, field: 'sku' }])
     await server.admin.put(`/products/${other.id}`, { sku: 'GTX-2' })
     expect((await back(`/products/${product.id}`)).status).toBe(200)
-    expect((await shown(`/leads/${lead.id}`)).lead_products[0].product_id).toBe(product.id)
+    expect((await shown(`/leads/${lead.id}`)).products[0].product_id).toBe(product.id)
   })
 })
 
@@ -570,7 +570,7 @@ describe('a link between two deleted records', () => {
       const product = await make.product()
       const lead = await make.lead({ products: [{ product_id: product.id }] })
       const link = async () =>
-        (await shown(`/leads/${lead.id}`)).lead_products.map(({ product_id }: Json) => product_id)
+        (await shown(`/leads/${lead.id}`)).products.map(({ product_id }: Json) => product_id)
       return [`/products/${product.id}`, `/leads/${lead.id}`, link]
     },
     'the line of a quote and its product': async () => {
