@@ -192,9 +192,8 @@ describe('resendCampaignSend', () => {
 
   it('refuses what is not uncertain, of another campaign, of an inactive one, and without the permission', async () => {
     const { id, send } = await uncertain()
-    const { id: other } = (
-      await server.admin.post(campaigns, { name: 'Other', subject: 'S', email_template_id: 1 })
-    ).body.data
+    const { id: other } = (await server.admin.post(campaigns, { name: 'Other', subject: 'S', email_template_id: 1 }))
+      .body.data
     expect((await resend(other, send)).status).toBe(404)
     const reader = await someone(server, ['settings', 'settings.automation', 'settings.automation.campaigns'])
     expect((await resend(id, send, reader.caller)).status).toBe(403)

@@ -368,7 +368,11 @@ describe('listQuotes', () => {
     const other = await make.product({ price: 1 })
     const tag = await make.tag()
     const bob = await make.person({ name: 'Bob Brown' })
-    await created({ subject: 'a', items: [{ product_id: gtx.id }, { product_id: other.id }], expiry_date: '2026-03-01' })
+    await created({
+      subject: 'a',
+      items: [{ product_id: gtx.id }, { product_id: other.id }],
+      expiry_date: '2026-03-01',
+    })
     await created({ subject: 'b', items: [{ product_id: gtx.id, quantity: 2 }], tag_ids: [tag.id] })
     await created({ subject: 'c', person_id: bob.id, description: 'Only an adjustment', adjustment_amount: 0.0001 })
     expect(await subjects('sort=-grand_total')).toEqual(['b', 'a', 'c'])

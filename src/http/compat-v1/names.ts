@@ -1,6 +1,6 @@
 // The fields that have another name in version 1 than in the contract.
 
-/** Maps canonical names of fields to names of version 1. A list means that all of them are shown. */
+/** Maps canonical names of fields to names of version 1. All names of a list are shown. */
 export type FieldNames = Readonly<Record<string, string | readonly string[]>>
 
 /** Returns the names for the schemas of the replies about a record type. */

@@ -18,11 +18,7 @@ const clearTemplate: DeleteHook = async (ctx, templateId) => {
       'settings.marketing.campaigns.update',
       { ...about, before: await campaigns.get(ctx, id) },
       async (ctx) => {
-        await ctx.db
-          .updateTable('marketing_campaigns')
-          .set({ email_template_id: null })
-          .where('id', '=', id)
-          .execute()
+        await ctx.db.updateTable('marketing_campaigns').set({ email_template_id: null }).where('id', '=', id).execute()
         await campaigns.touch(ctx, id)
         return { id, entity: await campaigns.get(ctx, id) }
       },

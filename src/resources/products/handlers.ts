@@ -46,7 +46,8 @@ const listWarehouseProducts: Handler<'listWarehouseProducts'> = async (ctx, { pa
   const inventories = await loadInventories(ctx, { productIds: shown.map(({ id }) => id), warehouseId: params.id })
   for (const product of shown) {
     const [stock] = stockByWarehouse(inventories.filter(({ product_id }) => product_id === product.id))
-    if (stock) Object.assign(product, { in_stock: stock.in_stock, allocated: stock.allocated, available: stock.available })
+    if (stock)
+      Object.assign(product, { in_stock: stock.in_stock, allocated: stock.allocated, available: stock.available })
   }
   return list
 }

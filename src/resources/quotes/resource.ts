@@ -176,7 +176,9 @@ export const quotes = defineResource(
       lead_id: linked('lead_quotes', 'quotes.id', 'quote_id', 'lead_id'),
       product_id: linked('quote_items', 'quotes.id', 'quote_id', 'product_id'),
       is_expired: flagged((wanted) =>
-        wanted ? sql<SqlBool>`quotes.expiry_date < ${todayOf(ctx)}` : sql<SqlBool>`quotes.expiry_date >= ${todayOf(ctx)}`,
+        wanted
+          ? sql<SqlBool>`quotes.expiry_date < ${todayOf(ctx)}`
+          : sql<SqlBool>`quotes.expiry_date >= ${todayOf(ctx)}`,
       ),
       tag_id: linked('quote_tags', 'quotes.id', 'quote_id', 'tag_id'),
       subtotal: moneyField('quotes.subtotal'),

@@ -18,10 +18,7 @@ export interface QuoteLine {
 }
 
 export type LineTotals = Record<'total' | 'discount_amount' | 'tax_amount', bigint>
-export type Totals = Record<
-  'subtotal' | 'discount_amount' | 'tax_amount' | 'adjustment_amount' | 'grand_total',
-  bigint
->
+export type Totals = Record<'subtotal' | 'discount_amount' | 'tax_amount' | 'adjustment_amount' | 'grand_total', bigint>
 
 export interface QuoteRules {
   /** The smallest printed amount of the currency in ten-thousandths. */

@@ -57,9 +57,8 @@ export const figure = (previous: bigint, current: bigint): Schema<'ReportFigure'
   averageFigure({ of: previous, among: 1n }, { of: current, among: 1n })
 
 /**
- * Returns a metric that compares two averages. `change_percent` is the change in percent between the
- * exact averages, not between the rounded values. `change_percent` is null when the previous average is
- * zero.
+ * Returns a metric that compares two averages. `change_percent` is the change between the exact
+ * averages, not between the rounded values. It is null when the previous average is zero.
  */
 export function averageFigure(previous: Average, current: Average): Schema<'ReportFigure'> {
   const rounded = ({ of, among }: Average): number => (among === 0n ? 0 : fromBig(divided(of, among)))

@@ -569,8 +569,7 @@ describe('a link between two deleted records', () => {
     'the line of a lead and its product': async () => {
       const product = await make.product()
       const lead = await make.lead({ products: [{ product_id: product.id }] })
-      const link = async () =>
-        (await shown(`/leads/${lead.id}`)).products.map(({ product_id }: Json) => product_id)
+      const link = async () => (await shown(`/leads/${lead.id}`)).products.map(({ product_id }: Json) => product_id)
       return [`/products/${product.id}`, `/leads/${lead.id}`, link]
     },
     'the line of a quote and its product': async () => {

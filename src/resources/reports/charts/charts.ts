@@ -6,7 +6,7 @@ import type { Period } from '../period.ts'
 import { bucketUnit } from '../period.ts'
 import type { StageShare } from '../statistics.ts'
 import type { Chart } from './draw.ts'
-import { bucketText, type ChartLocale, countText, moneyText, changeText, rangeText } from './texts.ts'
+import { bucketText, type ChartLocale, changeText, countText, moneyText, rangeText } from './texts.ts'
 import {
   type Bar,
   barChart,
