@@ -146,7 +146,7 @@ async function seedAdministrator(db: Db, seeds: Seeds, stamps: Stamps): Promise<
       email: seeds.adminEmail,
       email_key: caseFold(seeds.adminEmail),
       password_hash: seeds.adminPasswordHash,
-      status: 1,
+      is_active: 1,
       view_permission: 'global',
       role_id: 1,
       ...stamps,

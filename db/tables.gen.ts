@@ -478,7 +478,7 @@ export interface MarketingCampaignsTable {
   name: string
   name_key: string
   subject: string
-  status: Generated<number>
+  is_active: Generated<number>
   email_template_id: number | null
   marketing_event_id: number | null
   created_at: string
@@ -775,7 +775,7 @@ export interface UsersTable {
   email: string
   email_key: string
   password_hash: string | null
-  status: Generated<number>
+  is_active: Generated<number>
   view_permission: Generated<string>
   role_id: number
   image_file_id: number | null

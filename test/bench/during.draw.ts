@@ -31,7 +31,7 @@ export async function prepareDrawing(url: string, token: string): Promise<Drawin
       password_confirmation: password,
       role_id: 1,
       view_permission: 'global',
-      status: true,
+      is_active: true,
     })
     const { token: own } = await call<{ token: string }>(url, '/login', '', { email, password, device_name: 'bench' })
     tokens.push(own)

@@ -383,7 +383,7 @@ describe('the rows', () => {
   })
 
   it('no administrator that can sign in', async () => {
-    await db().updateTable('users').set({ status: 0 }).execute()
+    await db().updateTable('users').set({ is_active: 0 }).execute()
     expect(await findings()).toEqual([
       expect.stringMatching(/^BROKEN {2}Administrator: no active user holds every permission\./),
     ])

@@ -50,7 +50,7 @@ export function secretCells(of: () => World, cells: Cells): void {
       if (status >= 300) throw new Error(text)
       return answer.data
     }
-    const user = { name: 'Hush', email: 'hush@example.com', role_id: 1, status: true }
+    const user = { name: 'Hush', email: 'hush@example.com', role_id: 1, is_active: true }
     await made('/settings/users', { ...user, password: words.password, password_confirmation: words.password })
     const { token } = await made('/tokens', { name: 'hush' })
     const hook = { name: 'Hush', url: 'https://hooks.example.com/x', entity_type: 'leads', method: 'post' }

@@ -64,7 +64,7 @@ async function sentCampaign(): Promise<number> {
   await make.person({ name: 'Hers', emails: [{ value: 'hers@example.com' }], user_id: anna.id })
   await make.person({ name: 'His', emails: [{ value: 'his@example.com' }], user_id: ben.id })
   const template = await made('/settings/email-templates', { name: 'T', subject: 'S', content: '<p>Hello</p>' })
-  const campaign = { name: 'C', subject: 'S', status: true, email_template_id: template.id }
+  const campaign = { name: 'C', subject: 'S', is_active: true, email_template_id: template.id }
   const { id } = await made('/settings/marketing/campaigns', campaign)
   await made(`/settings/marketing/campaigns/${id}/run`)
   await server.work()

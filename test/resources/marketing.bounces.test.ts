@@ -131,7 +131,7 @@ describe('a bounce of a campaign', () => {
       subject: 'A',
       content: '<p>A</p>',
     })
-    const sent = { name: 'Spring', subject: 'Hi', status: true, email_template_id: template.body.data.id }
+    const sent = { name: 'Spring', subject: 'Hi', is_active: true, email_template_id: template.body.data.id }
     const { id } = (await server.admin.post(campaigns, sent)).body.data
     await server.admin.post(`${campaigns}/${id}/run`)
     await server.work()

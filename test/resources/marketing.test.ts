@@ -89,7 +89,7 @@ describe('createCampaign', () => {
     const { id } = await event()
     const created = await campaign({ marketing_event_id: id })
     expect(created).toMatchObject({
-      status: false,
+      is_active: false,
       email_template: { id: 1, name: 'Activity created' },
       marketing_event: { id, name: 'Trade fair', date: '2026-04-01' },
     })
@@ -116,13 +116,13 @@ describe('deleteEmailTemplate', () => {
     const template = (
       await server.admin.post('/settings/email-templates', { name: 'Spring', subject: 's', content: '<p>c</p>' })
     ).body.data
-    const { id } = await campaign({ email_template_id: template.id, status: true })
+    const { id } = await campaign({ email_template_id: template.id, is_active: true })
     const path = `/settings/email-templates/${template.id}`
     expect((await server.admin.delete(path)).body).toMatchObject({
       code: 'in_use',
       conflicts: [{ entity_type: 'campaigns', id }],
     })
-    await server.admin.put(`${campaigns}/${id}`, { status: false })
+    await server.admin.put(`${campaigns}/${id}`, { is_active: false })
     server.events()
     expect((await server.admin.delete(path)).status).toBe(200)
     expect(server.events()).toEqual([
@@ -133,10 +133,10 @@ describe('deleteEmailTemplate', () => {
     ])
     const left = (await server.admin.get(`${campaigns}/${id}`)).body.data
     expect(left).toMatchObject({ email_template_id: null, email_template: null, version: 3 })
-    expect((await server.admin.put(`${campaigns}/${id}`, { status: true })).status).toBe(422)
+    expect((await server.admin.put(`${campaigns}/${id}`, { is_active: true })).status).toBe(422)
     const same = await server.admin.put(`${campaigns}/${id}`, left)
     expect([same.status, same.body.data]).toEqual([200, left])
-    expect((await server.admin.put(`${campaigns}/${id}`, { ...left, status: true })).status).toBe(422)
+    expect((await server.admin.put(`${campaigns}/${id}`, { ...left, is_active: true })).status).toBe(422)
     const renewed = await server.admin.put(`${campaigns}/${id}`, { email_template_id: 1, subject: 'Meet\nus' })
     expect(renewed.body.data).toMatchObject({ email_template_id: 1, subject: 'Meet us' })
     const none = await server.admin.put(`${campaigns}/${id}`, { email_template_id: null })

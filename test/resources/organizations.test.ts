@@ -232,7 +232,7 @@ describe('updateOrganization', () => {
   it('accepts an owner who has become inactive when the owner is sent back unchanged', async () => {
     const ada = await addUser(server, 'Ada')
     const { id } = await make.organization({ user_id: ada.id })
-    await server.store.db.updateTable('users').set({ status: 0 }).where('id', '=', ada.id).execute()
+    await server.store.db.updateTable('users').set({ is_active: 0 }).where('id', '=', ada.id).execute()
     const { status, body } = await admin.put(`/contacts/organizations/${id}`, { user_id: ada.id, name: 'Still hers' })
     expect([status, body.data.name, body.data.user_id]).toEqual([200, 'Still hers', ada.id])
   })

@@ -29,13 +29,13 @@ describe('listUsers', () => {
       name: 'Ann',
       email: 'Ann@Example.com',
       group_ids: [group.id],
-      status: false,
+      is_active: false,
     })
     for (const filter of [
       'email=ANN@example.com',
       `group_id=${group.id}`,
       `role_id=${ann.roleId}`,
-      'status=false',
+      'is_active=false',
       'q=ann example.com',
       'role_id[not]=1',
     ]) {
@@ -69,7 +69,7 @@ describe('createUser', () => {
     expect(status).toBe(201)
     expect(body.data).toMatchObject({
       email: 'ada@example.com',
-      status: true,
+      is_active: true,
       view_permission: 'global',
       groups: [],
       image_url: null,
@@ -138,7 +138,7 @@ describe('updateUser', () => {
     for (const change of [
       fresh,
       { email: 'mine@example.com' },
-      { status: false },
+      { is_active: false },
       { name: 'Hi' },
       { role_id: roleId },
       { view_permission: 'group' },
@@ -167,10 +167,10 @@ describe('updateUser', () => {
 
   it('ends every token of a user who is made inactive, and lets an administrator undo it', async () => {
     const ann = await someone(server, ['leads'])
-    await server.admin.put(`/settings/users/${ann.id}`, { status: false })
+    await server.admin.put(`/settings/users/${ann.id}`, { is_active: false })
     expect((await ann.caller.get('/account')).body.code).toBe('unauthenticated')
     expect((await login(ann.email, password)).body.code).toBe('account_inactive')
-    await server.admin.put(`/settings/users/${ann.id}`, { status: true })
+    await server.admin.put(`/settings/users/${ann.id}`, { is_active: true })
     expect((await ann.caller.get('/account')).status).toBe(401)
     expect((await login(ann.email, password)).status).toBe(200)
   })
@@ -178,7 +178,7 @@ describe('updateUser', () => {
   it('keeps the own role, view permission and status as they are, but not the own name', async () => {
     const other = await given(server.admin).role({ name: 'Other', permission_type: 'all', permissions: null })
     server.events()
-    expect((await server.admin.put('/settings/users/1', { status: false })).body).toMatchObject({
+    expect((await server.admin.put('/settings/users/1', { is_active: false })).body).toMatchObject({
       status: 409,
       code: 'protected',
     })
@@ -187,7 +187,7 @@ describe('updateUser', () => {
     expect(server.events()).toEqual([])
     const { body } = await server.admin.put('/settings/users/1', {
       name: 'Boss',
-      status: true,
+      is_active: true,
       role_id: 1,
       view_permission: 'global',
     })
@@ -197,10 +197,10 @@ describe('updateUser', () => {
   it('lets a user with every permission deactivate and demote another, but not themselves', async () => {
     const ann = await someone(server, manager)
     const second = await someone(server, 'all')
-    expect((await second.caller.put('/settings/users/1', { status: false })).status).toBe(200)
+    expect((await second.caller.put('/settings/users/1', { is_active: false })).status).toBe(200)
     expect((await second.caller.put('/settings/users/1', { role_id: ann.roleId })).status).toBe(200)
-    expect((await second.caller.put(`/settings/users/${second.id}`, { status: false })).body.code).toBe('protected')
-    expect((await second.caller.get('/settings/users?status=true&role_id=1')).body.data).toEqual([])
+    expect((await second.caller.put(`/settings/users/${second.id}`, { is_active: false })).body.code).toBe('protected')
+    expect((await second.caller.get('/settings/users?is_active=true&role_id=1')).body.data).toEqual([])
     expect((await second.caller.get('/account')).body.data.permissions).toEqual(['*'])
   })
 
@@ -348,7 +348,7 @@ describe('users and the view of the caller', () => {
       await ann.caller.put(path, fresh),
       await ann.caller.put(path, { email: 'mine@example.com' }),
       await ann.caller.put(path, { name: 'Peer' }),
-      await ann.caller.put(path, { status: false }),
+      await ann.caller.put(path, { is_active: false }),
       await ann.caller.put(path, { role_id: 1 }),
       await ann.caller.put(path, { view_permission: 'individual' }),
       await ann.caller.put(path, { group_ids: [] }),
@@ -463,7 +463,7 @@ describe('deleteUser', () => {
 
   it('refuses a deleted or inactive successor and the user in question, and deletes no user', async () => {
     const ann = await someone(server, ['leads'])
-    const idle = await someone(server, ['leads'], { status: false })
+    const idle = await someone(server, ['leads'], { is_active: false })
     for (const to of [99, idle.id, ann.id]) {
       const { status, body } = await server.admin.delete(`/settings/users/${ann.id}?reassign_to=${to}`)
       expect(status).toBe(422)

@@ -162,7 +162,7 @@ describe('of records', () => {
 
 describe('nothing is sent, and the webhook and the log say so', () => {
   it.each([
-    ['is disabled', { status: 0 }],
+    ['is disabled', { is_active: 0 }],
     ['is gone', null],
   ])('when the user %s', async (_what, change) => {
     const user = await eve()

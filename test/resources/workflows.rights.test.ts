@@ -279,10 +279,10 @@ describe('a right that is lost', () => {
       'Action 1 failed: Eve, who changed this workflow last, lacks the permission leads.edit.',
     ])
     await role(all)
-    expect((await server.admin.put(`/settings/users/${user.id}`, { status: false })).status).toBe(200)
+    expect((await server.admin.put(`/settings/users/${user.id}`, { is_active: false })).status).toBe(200)
     const inactive = await runOf(id, () => touch(lead.id))
     expect([inactive.state, inactive.reason.startsWith(gone)]).toEqual(['failed', true])
-    await server.admin.put(`/settings/users/${user.id}`, { status: true })
+    await server.admin.put(`/settings/users/${user.id}`, { is_active: true })
     expect((await runOf(id, () => touch(lead.id))).state).toBe('succeeded')
     expect((await server.admin.get(`${path}/${id}`)).body.data.changed_by).toMatchObject({ id: user.id, name: 'Eve' })
     expect((await server.admin.delete(`/settings/users/${user.id}`)).status).toBe(200)

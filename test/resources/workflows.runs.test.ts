@@ -234,9 +234,9 @@ describe('tags and notes', () => {
   })
 
   it('have no owner when that of the record has left', async () => {
-    const owner = await make.user({ status: true })
+    const owner = await make.user({ is_active: true })
     const lead = await make.lead({ user_id: owner.id })
-    await server.admin.put(`/settings/users/${owner.id}`, { status: false })
+    await server.admin.put(`/settings/users/${owner.id}`, { is_active: false })
     const run = await runOf({ actions: [note] }, () => server.admin.put(`/leads/${lead.id}`, { title: 'y' }))
     expect(run.state).toBe('succeeded')
     expect((await server.admin.get('/activities')).body.data).toMatchObject([{ user_id: null }])
@@ -327,7 +327,7 @@ describe('mails', () => {
   })
 
   it('about a deleted activity have no invitation', async () => {
-    const owner = await make.user({ status: true })
+    const owner = await make.user({ is_active: true })
     const meeting = await make.activity({
       type: 'meeting',
       title: 'Kick-off',
@@ -335,7 +335,7 @@ describe('mails', () => {
       schedule_to: '2026-07-01T10:00:00Z',
       participants: { users: [1, owner.id] },
     })
-    await server.admin.put(`/settings/users/${owner.id}`, { status: false })
+    await server.admin.put(`/settings/users/${owner.id}`, { is_active: false })
     const actions = [{ id: 'send_email_to_participants', value: await template('Off: {%activities.title%}') }]
     const run = await runOf({ entity_type: 'activities', event: 'activity.delete.before', actions }, () =>
       server.admin.delete(`/activities/${meeting.id}`),
@@ -358,9 +358,9 @@ describe('mails', () => {
   })
 
   it('are not sent to an inactive owner, nor without participants, and the latter succeeds', async () => {
-    const owner = await make.user({ status: true })
+    const owner = await make.user({ is_active: true })
     const lead = await make.lead({ user_id: owner.id })
-    await server.admin.put(`/settings/users/${owner.id}`, { status: false })
+    await server.admin.put(`/settings/users/${owner.id}`, { is_active: false })
     const left = await runOf({ actions: [{ id: 'send_email_to_sales_owner', value: await template('x') }] }, () =>
       server.admin.put(`/leads/${lead.id}`, { title: 'y' }),
     )

@@ -294,7 +294,7 @@ function planCampaign(cast: Cast): void {
       const created = await cast.boss.call('createCampaign', {
         name: 'Invitation to AquaTech',
         subject: 'Meet us at AquaTech, {%persons.name%}',
-        status: true,
+        is_active: true,
         email_template_id: template.id,
         marketing_event_id: id,
       })

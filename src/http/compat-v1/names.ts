@@ -22,6 +22,12 @@ const email = {
   message_id: ['message_id', 'unique_id'],
   references: 'reference_ids',
 }
+const campaign = {
+  email_template_id: 'marketing_template_id',
+  email_template: 'marketing_template',
+  is_active: 'status',
+}
+const active = { is_active: 'status' }
 const stock = { available: 'on_hand' }
 
 /** The names by schema of the contract. A field with the same name in both has no entry. */
@@ -32,7 +38,9 @@ export const fieldNames: Readonly<Record<string, FieldNames>> = Object.fromEntri
   ...record('Quote', { subtotal: 'sub_total', expiry_date: 'expired_at' }),
   ...record('Email', email),
   ...['Product', 'Inventory', 'ProductStock', 'LocationStock'].flatMap((type) => shown(type, stock)),
-  ...record('Campaign', { email_template_id: 'marketing_template_id', email_template: 'marketing_template' }),
+  ...record('User', active),
+  ...shown('Account', active),
+  ...record('Campaign', campaign),
   ...record('Webhook', { url: 'end_point' }),
   ['WebhookWithSecret', { url: 'end_point' }],
 ])

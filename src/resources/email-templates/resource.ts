@@ -85,7 +85,7 @@ const activeCampaigns = async (ctx: Context, templateId: number) =>
       .selectFrom('marketing_campaigns')
       .select('id')
       .where('email_template_id', '=', templateId)
-      .where('status', '=', 1)
+      .where('is_active', '=', 1)
       .orderBy('id')
       .execute()
   ).map(({ id }) => ({ entity_type: 'campaigns', id, field: 'email_template_id' }))

@@ -48,10 +48,10 @@ async function addressesOfUsers(ctx: Context, ids: readonly number[]): Promise<s
   const errors = new ValidationErrors()
   await checkReferences({ ctx, errors }, 'user_ids', ids, users)
   errors.throwIfAny()
-  const rows = await ctx.db.selectFrom('users').select(['id', 'email', 'status']).where('id', 'in', ids).execute()
+  const rows = await ctx.db.selectFrom('users').select(['id', 'email', 'is_active']).where('id', 'in', ids).execute()
   const byId = new Map(rows.map((row) => [row.id, row]))
   for (const [index, id] of ids.entries())
-    if (byId.get(id)?.status !== 1) errors.invalid(`user_ids.${index}`, 'The user is inactive.')
+    if (byId.get(id)?.is_active !== 1) errors.invalid(`user_ids.${index}`, 'The user is inactive.')
   errors.throwIfAny()
   return ids.flatMap((id) => byId.get(id)?.email ?? [])
 }

@@ -106,10 +106,10 @@ async function ownerOf({ db }: Context, { entity, record }: ActionSubject): Prom
   if (typeof record.user_id !== 'number') throw actionRefused(`The ${noun} has no owner.`)
   const row = await db
     .selectFrom('users')
-    .select(['email', 'status'])
+    .select(['email', 'is_active'])
     .where('id', '=', record.user_id)
     .executeTakeFirst()
-  if (row?.status !== 1) throw actionRefused(`The owner of the ${noun} is not active.`)
+  if (row?.is_active !== 1) throw actionRefused(`The owner of the ${noun} is not active.`)
   return { addresses: [row.email], personId: null }
 }
 

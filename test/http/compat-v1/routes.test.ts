@@ -149,7 +149,7 @@ const kinds: Kind[] = [
       view_permission: 'global',
     }),
     change: { status: '0', password: '', confirm_password: '' },
-    stored: { status: false, view_permission: 'global' },
+    stored: { is_active: false, view_permission: 'global' },
   },
   {
     path: '/settings/email-templates',
@@ -238,7 +238,7 @@ const kinds: Kind[] = [
       status: '0',
     }),
     change: { status: '1' },
-    stored: { status: true },
+    stored: { is_active: true },
   },
   {
     path: '/settings/warehouses',
@@ -827,7 +827,7 @@ describe('searches, lookups and mass operations', () => {
     expect((await shown(`/settings/attributes/${attribute.id}`)).quick_add).toBe(false)
     const user = await created('/settings/users', { name: 'Zoe', email: `zoe${++count}@example.com`, role_id: 1 })
     expect((await v1.post('/settings/users/mass-update', { indices: [String(user.id)], value: '0' })).status).toBe(200)
-    expect((await shown(`/settings/users/${user.id}`)).status).toBe(false)
+    expect((await shown(`/settings/users/${user.id}`)).is_active).toBe(false)
     const event = await created('/settings/marketing/events', { name: fresh('Fair'), description: 'd' })
     const campaign = await created('/settings/marketing/campaigns', {
       name: 'C',

@@ -417,7 +417,7 @@ describe('replace_with', () => {
 
   it('refuses the record itself, one that does not exist, and one that a rule cannot name', async () => {
     const [path, old] = await other('users')
-    const idle = await make.user({ status: false })
+    const idle = await make.user({ is_active: false })
     const { id } = await workflow({ actions: [{ id: 'update_lead', attribute: 'user_id', value: old }] })
     const sentences = []
     for (const by of [old, 999_999, idle.id]) {

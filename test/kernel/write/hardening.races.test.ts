@@ -29,20 +29,20 @@ describe('at the same moment', () => {
     const { admin } = server
     const weak = await given(admin).role({ permission_type: 'custom', permissions: ['leads'] })
     const ways: ((caller: Caller, id: number) => Promise<Reply>)[] = [
-      (caller, id) => caller.put(`/settings/users/${id}`, { status: false }),
+      (caller, id) => caller.put(`/settings/users/${id}`, { is_active: false }),
       (caller, id) => caller.put(`/settings/users/${id}`, { role_id: weak.id }),
       (caller, id) => caller.delete(`/settings/users/${id}`),
     ]
     for (const way of ways) {
       const [first, second] = [await someone(server, 'all'), await someone(server, 'all')]
-      expect((await second.caller.put('/settings/users/1', { status: false })).status).toBe(200)
+      expect((await second.caller.put('/settings/users/1', { is_active: false })).status).toBe(200)
       await Promise.all([way(first.caller, second.id), way(second.caller, first.id)])
       const left = await server.store.db
         .selectFrom('users')
         .innerJoin('roles', 'roles.id', 'users.role_id')
         .select('users.id')
         .where('roles.permission_type', '=', 'all')
-        .where('users.status', '=', 1)
+        .where('users.is_active', '=', 1)
         .execute()
       expect(left.length).toBeGreaterThanOrEqual(1)
       await server.rewind()
