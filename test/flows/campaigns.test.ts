@@ -65,7 +65,7 @@ async function addCampaign(): Promise<number> {
     .values({ name: 'Spring', name_key: 'spring', subject: 'x', content, ...stamps })
     .returning('id')
     .executeTakeFirstOrThrow()
-  const named = { name: 'Spring', name_key: 'spring', subject: 'For {%persons.name%}', status: 1 }
+  const named = { name: 'Spring', name_key: 'spring', subject: 'For {%persons.name%}', is_active: 1 }
   const audience = { audience_type: 'filter', audience_filter: JSON.stringify({ job_title: ['Member'] }) }
   const campaign = await store.db
     .insertInto('marketing_campaigns')

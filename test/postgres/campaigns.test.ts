@@ -86,7 +86,7 @@ async function addCampaign(): Promise<number> {
     .values({ name: 'Spring', name_key: 'spring', subject: 'x', content: '<p>Dear {%persons.name%}</p>', ...stamps })
     .returning('id')
     .executeTakeFirstOrThrow()
-  const named = { name: 'Spring', name_key: 'spring', subject: 'For {%persons.name%}', status: 1 }
+  const named = { name: 'Spring', name_key: 'spring', subject: 'For {%persons.name%}', is_active: 1 }
   const audience = { audience_type: 'tag', audience_tag_id: tag }
   const campaign = await store.db
     .insertInto('marketing_campaigns')
