@@ -158,16 +158,16 @@ export interface EmailsTable {
   id: Generated<number>
   subject: string | null
   subject_key: string | null
-  reply: string | null
+  html: string | null
   text: string | null
-  reply_to: Generated<string>
+  to: Generated<string>
   cc: Generated<string>
   bcc: Generated<string>
   from: Generated<string>
   sender: Generated<string>
-  name: string | null
+  from_name: string | null
   source: string
-  user_type: string
+  sender_type: string
   status: string
   error: string | null
   attempts: Generated<number>
@@ -478,8 +478,8 @@ export interface MarketingCampaignsTable {
   name: string
   name_key: string
   subject: string
-  status: Generated<number>
-  marketing_template_id: number | null
+  is_active: Generated<number>
+  email_template_id: number | null
   marketing_event_id: number | null
   created_at: string
   updated_at: string
@@ -610,7 +610,7 @@ export interface ProductsTable {
   version: Generated<number>
   in_stock: Generated<number>
   allocated: Generated<number>
-  on_hand: Generated<number>
+  available: Generated<number>
 }
 
 export interface QuoteActivitiesTable {
@@ -651,12 +651,12 @@ export interface QuotesTable {
   user_id: number | null
   billing_address: string
   shipping_address: string | null
-  expired_at: string
+  expiry_date: string
   discount_percent: Generated<number>
   adjustment_amount: Generated<number>
   discount_amount: Generated<number>
   tax_amount: Generated<number>
-  sub_total: Generated<number>
+  subtotal: Generated<number>
   grand_total: Generated<number>
   custom_attributes: Generated<string>
   created_at: string
@@ -775,7 +775,7 @@ export interface UsersTable {
   email: string
   email_key: string
   password_hash: string | null
-  status: Generated<number>
+  is_active: Generated<number>
   view_permission: Generated<string>
   role_id: number
   image_file_id: number | null
@@ -886,7 +886,7 @@ export interface WebhooksTable {
   entity_type: string | null
   description: string | null
   method: Generated<string>
-  end_point: string
+  url: string
   query_params_sealed: Generated<string>
   headers_sealed: Generated<string>
   payload_type: Generated<string>

@@ -47,7 +47,7 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
       email: text(),
       email_key: key(),
       password_hash: nullable(text()),
-      status: flag(true),
+      is_active: flag(true),
       view_permission: oneOf(['global', 'group', 'individual'], 'global'),
       role_id: references('roles', 'restrict'),
       image_file_id: nullable(integer()),

@@ -19,7 +19,7 @@ import {
 export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
   // The sums over the inventories of a product. They are stored in `products`, so that lists can
   // filter and sort by them.
-  for (const name of ['in_stock', 'allocated', 'on_hand']) {
+  for (const name of ['in_stock', 'allocated', 'available']) {
     await addColumn(db, dialect, 'products', name, integer(0))
     await createIndex(db, dialect, 'products', { columns: [name, 'id'] })
   }

@@ -31,7 +31,7 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
       entity_type: nullable(text()),
       description: nullable(text()),
       method: oneOf(['post', 'put', 'patch', 'get', 'delete'], 'post'),
-      end_point: text(),
+      url: text(),
       query_params: json('[]'),
       headers: json('[]'),
       payload_type: oneOf(['default', 'x-www-form-urlencoded', 'raw'], 'default'),

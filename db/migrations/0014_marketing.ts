@@ -41,12 +41,12 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
       name: text(),
       name_key: key(),
       subject: text(),
-      status: flag(false),
-      marketing_template_id: references('email_templates', 'set null'),
+      is_active: flag(false),
+      email_template_id: references('email_templates', 'set null'),
       marketing_event_id: references('marketing_events', 'set null'),
       ...timestamps(),
       ...version(),
     },
-    { indexes: [['name_key', 'id'], ['status', 'id'], ...listed] },
+    { indexes: [['name_key', 'id'], ['is_active', 'id'], ...listed] },
   )
 }

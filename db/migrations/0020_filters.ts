@@ -13,7 +13,7 @@ const links = [
 ] as const
 
 export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
-  for (const column of ['is_read', 'source', 'user_type'])
+  for (const column of ['is_read', 'source', 'sender_type'])
     await createIndex(db, dialect, 'emails', { columns: [column, 'id'] })
   for (const [table, value, owner] of links) {
     // The new index replaces the old one. It covers both columns, so that a query reads only the

@@ -17,7 +17,7 @@ interface Pair {
 }
 interface Row {
   id: number
-  end_point: string
+  url: string
   query_params_sealed: string
   headers_sealed: string
 }
@@ -37,14 +37,14 @@ export async function up(db: Kysely<unknown>, dialect: Dialect, means: Migration
 }
 
 async function sealValues(db: Kysely<unknown>, { seal }: MigrationTools): Promise<void> {
-  const { rows } = await sql<Row>`select id, end_point, query_params_sealed, headers_sealed from webhooks`.execute(db)
-  for (const { id, end_point, query_params_sealed, headers_sealed } of rows) {
-    const { address, query } = withoutQuery(end_point)
+  const { rows } = await sql<Row>`select id, url, query_params_sealed, headers_sealed from webhooks`.execute(db)
+  for (const { id, url, query_params_sealed, headers_sealed } of rows) {
+    const { address, query } = withoutQuery(url)
     const params = [...query, ...(JSON.parse(query_params_sealed) as Pair[])]
     const headers = JSON.parse(headers_sealed) as Pair[]
     const sealed = (pairs: readonly Pair[]): string =>
       JSON.stringify(pairs.map(({ key, value }) => ({ key, sealed: value === '' ? null : seal(value) })))
-    await sql`update webhooks set end_point = ${address}, query_params_sealed = ${sealed(params)},
+    await sql`update webhooks set url = ${address}, query_params_sealed = ${sealed(params)},
       headers_sealed = ${sealed(headers)} where id = ${id}`.execute(db)
     await maskAnswers(db, id, [...params, ...headers])
   }
@@ -72,7 +72,7 @@ async function maskAnswers(db: Kysely<unknown>, webhookId: number, pairs: readon
   }
 }
 
-type Snapshot = { end_point?: string; headers?: Pair[]; query_params?: Pair[] }
+type Snapshot = { url?: string; headers?: Pair[]; query_params?: Pair[] }
 
 async function maskEvents(db: Kysely<unknown>): Promise<void> {
   const { rows } = await sql<{ id: number; before: string | null; after: string | null }>`select id, before, after
@@ -86,13 +86,13 @@ async function maskEvents(db: Kysely<unknown>): Promise<void> {
 function maskSnapshot(text: string | null): string | null {
   if (text === null) return null
   const snapshot = JSON.parse(text) as Snapshot
-  const { end_point: endPoint, headers, query_params: params } = snapshot
+  const { url, headers, query_params: params } = snapshot
   const masked = (pairs: readonly Pair[]): Pair[] =>
     pairs.map(({ key, value }) => ({ key, value: value === '' ? '' : mask }))
-  const { address, query } = withoutQuery(endPoint ?? '')
+  const { address, query } = withoutQuery(url ?? '')
   return JSON.stringify({
     ...snapshot,
-    ...(endPoint !== undefined && { end_point: address }),
+    ...(url !== undefined && { url: address }),
     ...(headers && { headers: masked(headers) }),
     ...(params && { query_params: masked([...query, ...params]) }),
   })
@@ -109,14 +109,14 @@ async function nameChangers(db: Kysely<unknown>, dialect: Dialect): Promise<void
     and events.actor_type = 'user'`
   const last = sql`select events.actor_id from events where ${change} order by events.id desc limit 1`
   const first = sql`select min(users.id) from users join roles on roles.id = users.role_id
-    where users.status = ${yes} and users.view_permission = 'global' and roles.permission_type = 'all'`
+    where users.is_active = ${yes} and users.view_permission = 'global' and roles.permission_type = 'all'`
   await sql`update workflows set changed_by_id = case when exists (select 1 from events where ${change})
     then (select users.id from users where users.id = (${last})) else (${first}) end`.execute(db)
 }
 
 /** Splits a URL and its query parameters. Placeholders may contain separators of URLs. */
-function withoutQuery(endPoint: string): { address: string; query: Pair[] } {
-  const parts = endPoint.split(/(\{%[^%]*%\})/)
+function withoutQuery(url: string): { address: string; query: Pair[] } {
+  const parts = url.split(/(\{%[^%]*%\})/)
   const kept = parts.filter((_part, index) => index % 2 === 1)
   const plain = parts.map((part, index) => (index % 2 === 1 ? `${mark}${(index - 1) / 2}${mark}` : part)).join('')
   const restored = (text: string): string =>
@@ -126,7 +126,7 @@ function withoutQuery(endPoint: string): { address: string; query: Pair[] } {
       .join('')
   const [beforeHash = ''] = plain.split('#')
   const at = beforeHash.indexOf('?')
-  if (at < 0) return { address: endPoint, query: [] }
+  if (at < 0) return { address: url, query: [] }
   const query = beforeHash
     .slice(at + 1)
     .split('&')

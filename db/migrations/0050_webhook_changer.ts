@@ -21,7 +21,7 @@ async function nameChangers(db: Kysely<unknown>, dialect: Dialect): Promise<void
     and events.actor_type = 'user'`
   const last = sql`select events.actor_id from events where ${change} order by events.id desc limit 1`
   const first = sql`select min(users.id) from users join roles on roles.id = users.role_id
-    where users.status = ${yes} and users.view_permission = 'global' and roles.permission_type = 'all'`
+    where users.is_active = ${yes} and users.view_permission = 'global' and roles.permission_type = 'all'`
   await sql`update webhooks set changed_by_id = case when exists (select 1 from events where ${change})
     then (select users.id from users where users.id = (${last})) else (${first}) end`.execute(db)
 }

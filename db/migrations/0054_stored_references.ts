@@ -160,8 +160,8 @@ async function readTexts(db: Kysely<unknown>, attributes: readonly Attribute[], 
   for (const row of await all<{ id: number; subject: string; content: string }>(db, 'email_templates'))
     for (const field of ['subject', 'content'] as const)
       addPlaceholders(adderOf('email-templates', row.id), field, attributes, row[field])
-  for (const row of await all<{ id: number; end_point: string; payload: string | null }>(db, 'webhooks'))
-    for (const field of ['end_point', 'payload'] as const)
+  for (const row of await all<{ id: number; url: string; payload: string | null }>(db, 'webhooks'))
+    for (const field of ['url', 'payload'] as const)
       addPlaceholders(adderOf('webhooks', row.id), field, attributes, row[field] ?? '')
 }
 

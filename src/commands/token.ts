@@ -28,11 +28,11 @@ export async function createTokenCommand(config: Config, options: Options): Prom
   await asSystem(config, async (ctx) => {
     const user = await ctx.db
       .selectFrom('users')
-      .select(['id', 'name', 'email', 'status'])
+      .select(['id', 'name', 'email', 'is_active'])
       .where('email_key', '=', caseFold(options.email.trim()))
       .executeTakeFirst()
     if (!user) throw new CommandError(`No user has the e-mail address ${options.email}.`)
-    if (user.status !== 1)
+    if (user.is_active !== 1)
       throw new CommandError(
         `${user.email} is disabled, so the token would be refused. Run: accord user enable ${user.email}`,
       )

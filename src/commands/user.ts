@@ -48,11 +48,11 @@ export const listUsersCommand = (config: Config, options: ReportOptions = {}): P
     const rows = await db
       .selectFrom('users')
       .innerJoin('roles', 'roles.id', 'users.role_id')
-      .select(['users.id', 'users.email', 'users.name', 'users.status', 'users.password_hash', 'roles.name as role'])
+      .select(['users.id', 'users.email', 'users.name', 'users.is_active', 'users.password_hash', 'roles.name as role'])
       .orderBy('users.id')
       .execute()
-    const users = rows.map(({ id, email, name, role, status, password_hash: hash }) => {
-      const state = status !== 1 ? 'disabled' : hash === null ? 'invited' : 'active'
+    const users = rows.map(({ id, email, name, role, is_active, password_hash: hash }) => {
+      const state = is_active !== 1 ? 'disabled' : hash === null ? 'invited' : 'active'
       return { id, email, name, role, state }
     })
     report(
@@ -80,26 +80,26 @@ export async function setPasswordCommand(
     // Standard output gets only the password, so that a script can read it.
     const generated = given === undefined ? password : null
     report(options, { email: user.email, password: generated }, generated === null ? [] : [generated])
-    if (user.status !== 1) console.error('The user is disabled. To enable sign-in, run: accord user enable')
+    if (user.is_active !== 1) console.error('The user is disabled. To enable sign-in, run: accord user enable')
   })
 }
 
 export const disableUserCommand = (config: Config, email: string, options: ReportOptions = {}): Promise<void> =>
   switchUser(config, email, options, {
-    status: false,
+    is_active: false,
     done: 'is disabled. All tokens and sessions of the user have ended.',
     before: 'was already disabled.',
   })
 
 export const enableUserCommand = (config: Config, email: string, options: ReportOptions = {}): Promise<void> =>
   switchUser(config, email, options, {
-    status: true,
+    is_active: true,
     done: 'is enabled and may sign in. Ended tokens stay ended.',
     before: 'was already enabled.',
   })
 
 interface Switch {
-  status: boolean
+  is_active: boolean
   done: string
   before: string
 }
@@ -108,13 +108,13 @@ const switchUser = (
   config: Config,
   email: string,
   options: ReportOptions,
-  { status, done, before }: Switch,
+  { is_active, done, before }: Switch,
 ): Promise<void> =>
   asSystem(config, async (ctx) => {
     const user = await userOf(ctx, email)
-    const is = (user.status === 1) === status
-    if (!is) await update(ctx, user.id, { status })
-    report(options, { email: user.email, state: status ? 'enabled' : 'disabled', changed: !is }, [
+    const is = (user.is_active === 1) === is_active
+    if (!is) await update(ctx, user.id, { is_active })
+    report(options, { email: user.email, state: is_active ? 'enabled' : 'disabled', changed: !is }, [
       `${user.email} ${is ? before : done}`,
     ])
   })
@@ -122,10 +122,10 @@ const switchUser = (
 const update = (ctx: Context, id: number, body: Parameters<typeof handlers.updateUser>[1]['body']) =>
   handlers.updateUser(ctx, { params: { id }, query: {} as never, body })
 
-async function userOf({ db }: Context, email: string): Promise<{ id: number; email: string; status: number }> {
+async function userOf({ db }: Context, email: string): Promise<{ id: number; email: string; is_active: number }> {
   const user = await db
     .selectFrom('users')
-    .select(['id', 'email', 'status'])
+    .select(['id', 'email', 'is_active'])
     .where('email_key', '=', caseFold(email.trim()))
     .executeTakeFirst()
   if (!user) throw new CommandError(`No user has the e-mail address ${email}. To see all users, run: accord user list`)

@@ -68,7 +68,7 @@ let hidden: Hidden[] | undefined
 
 /**
  * Returns the methods of fixed paths that need a 405 route, because a path with a parameter would
- * match instead: `GET /leads/mass-destroy` would read the lead with the id `mass-destroy`.
+ * match instead: `GET /leads/mass-delete` would read the lead with the id `mass-delete`.
  */
 export function shadowedMethods(): readonly Hidden[] {
   hidden ??= findHidden()

@@ -6,7 +6,7 @@ interface Drawing {
   quote: number
 }
 
-const charts = ['over-all', 'revenue-stats', 'total-leads', 'top-persons', 'open-leads-by-states', 'forecast']
+const charts = ['overview', 'revenue-stats', 'total-leads', 'top-persons', 'open-leads-by-stages', 'forecast']
 const password = 'correct horse battery'
 
 async function call<T>(url: string, path: string, token: string, body: object): Promise<T> {
@@ -31,7 +31,7 @@ export async function prepareDrawing(url: string, token: string): Promise<Drawin
       password_confirmation: password,
       role_id: 1,
       view_permission: 'global',
-      status: true,
+      is_active: true,
     })
     const { token: own } = await call<{ token: string }>(url, '/login', '', { email, password, device_name: 'bench' })
     tokens.push(own)
@@ -41,7 +41,7 @@ export async function prepareDrawing(url: string, token: string): Promise<Drawin
   const quote = await call<{ id: number }>(url, '/quotes', token, {
     subject: 'Printed again and again',
     person_id: 1,
-    expired_at: '2030-01-01',
+    expiry_date: '2030-01-01',
     billing_address: { address: 'Main Street 1', city: 'Berlin', country: 'DE', postcode: '10115' },
     items: Array.from({ length: 200 }, () => item),
   })

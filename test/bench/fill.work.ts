@@ -27,13 +27,13 @@ export function others(into: Into, many: Many) {
       email({
         subject: `Offer ${number}`,
         subject_key: `offer ${number}`,
-        reply: '<p>As we said.</p>',
+        html: '<p>As we said.</p>',
         text: 'As we said.',
-        reply_to: JSON.stringify([`person${person}@example.com`]),
+        to: JSON.stringify([`person${person}@example.com`]),
         from: '["sales@example.com"]',
-        name: 'Accord CRM',
+        from_name: 'Accord CRM',
         source: 'web',
-        user_type: 'admin',
+        sender_type: 'user',
         status: 'sent',
         sent_at: at,
         is_read: 1,
@@ -50,7 +50,7 @@ export function others(into: Into, many: Many) {
     if (index % 10 === 9) {
       const number = (index + 1) / 10
       const subject = { subject: `Quote ${number}`, subject_key: `quote ${number}` }
-      const terms = { billing_address: addressOf(number), expired_at: '2026-12-01' }
+      const terms = { billing_address: addressOf(number), expiry_date: '2026-12-01' }
       quote({ ...subject, person_id: person, user_id: user, ...terms, ...born(at) })
       quoteOf({ lead_id: id, quote_id: number })
     }

@@ -61,7 +61,7 @@ export function presentRow(row: Cells, now: number) {
     lead_pipeline_stage_id,
     stage: { id: lead_pipeline_stage_id, code, name: stageName, probability, sort_order },
     tags: [] as Tag[],
-    lead_products: [] as Record<string, unknown>[],
+    products: [] as Record<string, unknown>[],
     products_amount: 0,
     quotes_count: quotes,
     activities_count: activities,

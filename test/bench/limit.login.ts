@@ -11,7 +11,7 @@ const maxDevices = 20
 export function createLogin(database: Database) {
   const one = (text: string) => database.prepare<unknown[]>(text)
   const log = eventLog(database)
-  const accountOf = one('select id, name, email, password_hash from users where email_key = ? and status = 1')
+  const accountOf = one('select id, name, email, password_hash from users where email_key = ? and is_active = 1')
   const insertToken =
     one(`insert into tokens (user_id, name, kind, abilities, secret_hash, expires_at, created_at, updated_at)
     values (?, ?, 'login', '["*"]', ?, ?, ?, ?)`)

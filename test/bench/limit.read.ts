@@ -62,7 +62,7 @@ export function createReader(database: Database, { base, secret }: { base: strin
       const reply = replies.get(lead as number)
       if (!reply) continue
       reply.products_amount += amount as number
-      reply.lead_products.push({
+      reply.products.push({
         id,
         product_id,
         name,

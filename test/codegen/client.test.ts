@@ -93,10 +93,10 @@ describe('a call', () => {
     const attachments = [new File(['a'], 'a.txt'), new File(['b'], 'b.txt')]
     const { data: email } = await unwrap(
       crm.POST('/api/admin/emails', {
-        body: { reply_to: ['ada@example.com', 'b@example.com'], is_draft: true, attachments },
+        body: { to: ['ada@example.com', 'b@example.com'], is_draft: true, attachments },
       }),
     )
-    expect([email.reply_to, email.attachments.map(({ name }) => name)]).toEqual([
+    expect([email.to, email.attachments.map(({ name }) => name)]).toEqual([
       ['ada@example.com', 'b@example.com'],
       ['a.txt', 'b.txt'],
     ])
@@ -369,10 +369,10 @@ describe('the package', { timeout: 120_000 }, () => {
         const removed = await crm.DELETE('/api/admin/leads/{id}', { params })
         if (removed.error) console.log(removed.error.code)
         // The reply of a report is JSON or a chart.
-        const report = await crm.GET('/api/admin/reports/over-all')
-        if (report.data) { const whole: Schemas['OverAllReport'] = report.data; console.log(whole) }
+        const report = await crm.GET('/api/admin/reports/overview')
+        if (report.data) { const whole: Schemas['OverviewReport'] = report.data; console.log(whole) }
         const headers = { accept: 'image/svg+xml' }
-        const chart: string | undefined = (await crm.GET('/api/admin/reports/over-all', { parseAs: 'text', headers })).data
+        const chart: string | undefined = (await crm.GET('/api/admin/reports/overview', { parseAs: 'text', headers })).data
         const sheet = await crm.GET('/api/admin/leads/export', { parseAs: 'text' })
         const csv: string | undefined = sheet.data
         const bytes: Blob | undefined = (await crm.GET('/api/admin/leads/export', { parseAs: 'blob' })).data

@@ -212,7 +212,7 @@ describe('what happens by itself', () => {
 
   it('webhooks that fail or were switched off, with how many deliveries wait, as a hint; jobs list says the same', async () => {
     const webhook = {
-      end_point: 'https://hooks.example/x',
+      url: 'https://hooks.example/x',
       secret_sealed: '',
       changed_by_id: 1,
       created_at: ago(60),
@@ -380,7 +380,7 @@ describe('the rows', () => {
   })
 
   it('no administrator that can sign in', async () => {
-    await db().updateTable('users').set({ status: 0 }).execute()
+    await db().updateTable('users').set({ is_active: 0 }).execute()
     expect(await findings()).toEqual([
       expect.stringMatching(/^BROKEN {2}Administrator: no active user holds every permission\./),
     ])

@@ -18,7 +18,7 @@ const searched = 'qwx'
 const scoped = ['leads', 'persons', 'organizations', 'quotes', 'activities', 'emails', 'files']
 /** The columns with texts that people write. A key column has the normalized text. */
 const texts =
-  /^(title|name|subject|description|comment|location|job_title|lost_reason|reply|text_body|from_name)(_key)?$/
+  /^(title|name|subject|description|comment|location|job_title|lost_reason|html|text_body|from_name)(_key)?$/
 
 /** All users who may see imports see the names of their files. */
 const notOfImports = sql`id not in (select file_id from imports where file_id is not null)`

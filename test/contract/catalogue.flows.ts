@@ -44,7 +44,7 @@ const winLoseAndReopen: Flow = async ({ server }) => {
 
 const bounce: Flow = async ({ server }) => {
   const address = 'gone@example.com'
-  const { body } = await server.admin.post('/emails', { subject: 'Hi', reply: '<p>Hi</p>', reply_to: [address] })
+  const { body } = await server.admin.post('/emails', { subject: 'Hi', html: '<p>Hi</p>', to: [address] })
   // This installation has no mail server.
   await server.store.db.updateTable('emails').set({ status: 'sent' }).where('id', '=', body.data.id).execute()
   const messageIds = [body.data.message_id]

@@ -97,7 +97,7 @@ describe('after a crash a repeated key', () => {
     const { body, ...sent } = request(world, id)
     const entity = sent.url.split('/').at(-2) ?? ''
     const ids = [world.plain, world.spare, world.main].flatMap((each) => each[entity] ?? [])
-    return { ...sent, headers, body: isMass(id) ? { ...body, indices: [...new Set(ids), 999_999] } : body }
+    return { ...sent, headers, body: isMass(id) ? { ...body, ids: [...new Set(ids), 999_999] } : body }
   }
 
   beforeEach(() => world.server.rewind())
@@ -125,7 +125,7 @@ describe('after a crash a repeated key', () => {
     const body = {
       ...(wanted('massUpdateLeads').body as object),
       atomic: true,
-      indices: [world.main.leads, world.spare.leads],
+      ids: [world.main.leads, world.spare.leads],
     }
     const sent = { ...wanted('massUpdateLeads'), body }
     expect(await survives(world.server, () => send(world, 'massUpdateLeads', sent))).toBe(3)

@@ -149,7 +149,7 @@ describe('what is created on the way', () => {
     [
       'leads that get new persons',
       'massUpdateLeads',
-      () => ({ indices: [world.main.leads], changes: { person: person('three'), tag_ids: [] } }),
+      () => ({ ids: [world.main.leads], changes: { person: person('three'), tag_ids: [] } }),
       () => ({}),
       [
         'contacts.organization.create',
@@ -162,7 +162,7 @@ describe('what is created on the way', () => {
     [
       'persons that get a new organization',
       'massUpdatePersons',
-      () => ({ indices: [world.main.persons], changes: { organization_name: 'Four Ltd', tag_ids: [] } }),
+      () => ({ ids: [world.main.persons], changes: { organization_name: 'Four Ltd', tag_ids: [] } }),
       () => ({}),
       ['contacts.organization.create', 'contacts.person.update', 'persons.tag.delete'],
     ],
@@ -186,7 +186,7 @@ describe('what is created on the way', () => {
 
   const everywhere: [id: string, body: () => object | undefined][] = [
     ['deleteTag', () => undefined],
-    ['massDestroyTags', () => ({ indices: [world.main.tags] })],
+    ['massDeleteTags', () => ({ ids: [world.main.tags] })],
   ]
 
   it.each(everywhere)('%s of a tag that is on everything: all that is declared, once', async (id, body) => {

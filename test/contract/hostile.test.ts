@@ -6,7 +6,7 @@ import { useSharedServer } from '../support/using.ts'
 const server = useSharedServer()
 beforeAll(async () => {
   // Compiles the schemas, so that the tests do not include the compile time.
-  for (const path of ['/login', '/leads', '/leads/mass-destroy']) await server.admin.post(path, {})
+  for (const path of ['/login', '/leads', '/leads/mass-delete']) await server.admin.post(path, {})
 })
 
 const mebibyte = 1024 * 1024 - 64
@@ -26,7 +26,7 @@ describe('a body full of mistakes', () => {
   const bodies: [what: string, path: string, body: string][] = [
     ['unknown keys', '/login', `{${fill((index) => `"k${index}":1`, mostPublic)}}`],
     ['control characters', '/login', `{"email":[${fill(() => '"\\u0000"', mostPublic)}]}`],
-    ['indices', '/leads/mass-destroy', `{"indices":[${fill(() => '"x"', most)}]}`],
+    ['ids', '/leads/mass-delete', `{"ids":[${fill(() => '"x"', most)}]}`],
     [
       'unknown keys of lines',
       '/leads',
@@ -36,7 +36,7 @@ describe('a body full of mistakes', () => {
     ['an unknown key with many values', '/leads', `{"title":"a","x":[${fill(() => '"\\u0000"', most)}]}`],
     ['one long key', '/login', `{"${'k'.repeat(120 * 1024)}":1}`],
     ['one long choice', '/leads', `{"title":"${'k'.repeat(mebibyte - 40)}"}`],
-    ['rounded numbers', '/leads/mass-destroy', `{"indices":[${fill(() => '9007199254740993', most)}]}`],
+    ['rounded numbers', '/leads/mass-delete', `{"ids":[${fill(() => '9007199254740993', most)}]}`],
     ['one number', '/leads', `{"lead_value":1${'0'.repeat(mebibyte - 40)}1}`],
     ['combining marks', '/leads', `{"title":"a","description":"a${'\u0315\u0300'.repeat((mebibyte - 60) / 4)}"}`],
     ['backslashes', '/leads', `{"title":"${'\\\\'.repeat((mebibyte - 40) / 2)}"}`],
@@ -54,7 +54,7 @@ describe('a body full of mistakes', () => {
   it('names the list that is too long, and says that there is more', async () => {
     const [, path = '', body = ''] = bodies[2] ?? []
     const { errors } = (await server.admin.post(path, body)).body
-    expect(errors.indices).toEqual(['Must not have more than 100 entries.'])
+    expect(errors.ids).toEqual(['Must not have more than 100 entries.'])
     expect(errors.body).toEqual(['More is wrong than is listed here.'])
   })
 })

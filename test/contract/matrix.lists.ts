@@ -109,7 +109,7 @@ export function listCells(of: () => World, cells: Cells): void {
       user_id,
       person_id,
       billing_address: street,
-      expired_at: '2026-12-31',
+      expiry_date: '2026-12-31',
     }
     const { id: quotes } = await make('quotes', { ...quote, lead_id: below?.leads ?? leads, items: [] })
     if (below) await make(`quotes/${below.quotes}/leads`, { lead_id: leads })
@@ -124,8 +124,8 @@ export function listCells(of: () => World, cells: Cells): void {
     const { id: activities } = await make('activities', activity)
     const mail = {
       subject: `${name} mail`,
-      reply: hush,
-      reply_to: ['a@example.com'],
+      html: hush,
+      to: ['a@example.com'],
       lead_id: leads,
       person_id: persons,
       is_draft: true,
@@ -202,7 +202,7 @@ export function listCells(of: () => World, cells: Cells): void {
         (await ask(`/reports/${name}?start=2026-03-01&end=2026-03-31&pipeline_id=${pipeline.id}`)).body.data.statistics
       cells.check(
         `open leads, ${view} view`,
-        (await report('open-leads-by-states')).map((each: any) => each.lead_value).reduce(add, 0),
+        (await report('open-leads-by-stages')).map((each: any) => each.lead_value).reduce(add, 0),
         sum,
       )
       cells.check(
@@ -210,7 +210,7 @@ export function listCells(of: () => World, cells: Cells): void {
         (await report('forecast')).map((each: any) => each.lead_value).reduce(add, 0),
         sum,
       )
-      const { total_leads } = await report('over-all')
+      const { total_leads } = await report('overview')
       cells.check(`leads of the period, ${view} view`, total_leads.current, seen.length + 1)
       cells.settle()
     })

@@ -111,7 +111,7 @@ export function referenceCells(of: () => World, cells: Cells): void {
     if (path[0] === 'person') merged.person = { ...person, ...(merged.person as object) }
     if (path[0] === 'changes') {
       const [collection = ''] = fact(id).path.split('/').slice(-2)
-      merged.indices = [own.main[collection] ?? 0]
+      merged.ids = [own.main[collection] ?? 0]
       delete merged.value
       const { changes } = merged as { changes: Record<string, object> }
       if (path[1] === 'person') merged.changes = { person: { ...person, ...changes.person } }

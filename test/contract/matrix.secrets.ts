@@ -50,10 +50,10 @@ export function secretCells(of: () => World, cells: Cells): void {
       if (status >= 300) throw new Error(text)
       return answer.data
     }
-    const user = { name: 'Hush', email: 'hush@example.com', role_id: 1, status: true }
+    const user = { name: 'Hush', email: 'hush@example.com', role_id: 1, is_active: true }
     await made('/settings/users', { ...user, password: words.password, password_confirmation: words.password })
     const { token } = await made('/tokens', { name: 'hush' })
-    const hook = { name: 'Hush', end_point: 'https://hooks.example.com/x', entity_type: 'leads', method: 'post' }
+    const hook = { name: 'Hush', url: 'https://hooks.example.com/x', entity_type: 'leads', method: 'post' }
     const webhook = await made('/settings/webhooks', {
       ...hook,
       payload_type: 'default',

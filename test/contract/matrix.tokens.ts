@@ -159,7 +159,7 @@ export function tokenCells(of: () => World, cells: Cells): void {
       for (const change of [
         { role_id: 1 },
         { view_permission: 'global' },
-        { status: true },
+        { is_active: true },
         { permissions: ['*'] },
         { group_ids: [1] },
       ]) {

@@ -96,4 +96,4 @@ describe('a name in the place of an id', () => {
 })
 
 const withoutTimes = (text: string): string =>
-  text.replace(/\d{4}-\d\d-\d\dT[\d:.]+Z|"(request_id|unique_id|message_id|thread_id|reference_ids)":[^,]*/g, '')
+  text.replace(/\d{4}-\d\d-\d\dT[\d:.]+Z|"(request_id|message_id|thread_id|references)":[^,]*/g, '')

@@ -59,7 +59,7 @@ describe('a method that a path does not know', () => {
 
   it.each(others)('%s is answered 405 with Allow', async (method) => {
     for (const [id, path] of [
-      ['massDestroyLeads', '/leads/mass-destroy'],
+      ['massDeleteLeads', '/leads/mass-delete'],
       ['updateLeadProduct', '/leads/1/products/1'],
       ['login', '/login'],
     ] as const) {

@@ -129,7 +129,7 @@ async function stageMarketing({ server, main, spare, at, texts }: World): Promis
     .executeTakeFirstOrThrow()
   const { id } = await server.store.db
     .insertInto('marketing_campaigns')
-    .values({ ...like, status: 1 })
+    .values({ ...like, is_active: 1 })
     .returning('id')
     .executeTakeFirstOrThrow()
   at.runCampaign = { campaigns: id }

@@ -171,7 +171,7 @@ export function request(
   const ids = knownIn(isAnew ? { ...world.spare, ...world.plain } : { ...world.main, ...world.plain })
   const body = validBody(id, ids, part)
   const collection = path.split('/').at(-2) ?? ''
-  if (inMass && body) body.indices = [world.spare[collection] ?? ids(collection) ?? 0]
+  if (inMass && body) body.ids = [world.spare[collection] ?? ids(collection) ?? 0]
   return {
     method: method.toUpperCase(),
     url: urlOf(world, id, placeOf(world, path, takesAway)),

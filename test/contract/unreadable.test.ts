@@ -159,7 +159,7 @@ describe('a mass operation', () => {
         const wanted = request(world, id)
         const { status, body } = await send(world, id, {
           ...wanted,
-          body: { ...wanted.body, indices: [unknownId, unknownId] },
+          body: { ...wanted.body, ids: [unknownId, unknownId] },
         })
         expect.soft([status, body.code]).toEqual([422, 'mass_failed'])
         expect.soft(body.failed).toMatchObject([{ id: unknownId, status: 404, code: 'not_found' }])

@@ -23,7 +23,7 @@ async function attributesAfter(attributes: readonly { id: number; code: string; 
         ...at,
       })
       .execute()
-  await sql`insert into marketing_campaigns (name, name_key, subject, status, created_at, updated_at)
+  await sql`insert into marketing_campaigns (name, name_key, subject, is_active, created_at, updated_at)
     values ('Spring', 'spring', 'Hello', 1, 'now', 'now')`.execute(db as unknown as Kysely<unknown>)
   await migrate(store)
   const campaign = await db

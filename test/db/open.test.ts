@@ -232,7 +232,7 @@ describe('the sqlite dialect', () => {
     ])
     expect(verdict(await fails(db.deleteFrom('roles')))).toEqual([false, true, null])
     expect(verdict(await fails(db.updateTable('users').set({ view_permission: 'none' })))).toEqual([false, false, null])
-    expect(verdict(await fails(db.updateTable('users').set({ status: 2 })))).toEqual([false, false, null])
+    expect(verdict(await fails(db.updateTable('users').set({ is_active: 2 })))).toEqual([false, false, null])
   })
 
   it('says busy when another connection holds the write lock', async () => {

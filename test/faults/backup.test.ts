@@ -115,7 +115,7 @@ describe('a backup that is taken while a server writes', () => {
     async () => {
       const { url } = await serve()
       const { door, load } = await prepare(url, environment.ACCORD_ADMIN_PASSWORD)
-      const webhook = { name: 'Warehouse', end_point: 'https://example.com/', events: ['quote.create.after'] }
+      const webhook = { name: 'Warehouse', url: 'https://example.com/', events: ['quote.create.after'] }
       expect((await call(door, 'POST', '/settings/webhooks', { body: webhook })).status).toBe(201)
       const random = seeded(seed)
       // Some writers stop before the first backup, so that their writes can be compared exactly.

@@ -114,7 +114,7 @@ describe('a database under a running server', () => {
 })
 
 describe('a secret', { timeout: 180_000 }, () => {
-  const webhook = JSON.stringify({ name: 'W', end_point: 'https://example.com/', events: ['lead.create.after'] })
+  const webhook = JSON.stringify({ name: 'W', url: 'https://example.com/', events: ['lead.create.after'] })
 
   it('that is missing is not replaced by a new one while the database was installed with one', async () => {
     const token = await begin()

@@ -68,7 +68,7 @@ export async function soakLoad(url: string, password: string, seed: number): Pro
 
   const login = async () => (await api('POST', '/login', { email, password, device_name: 'Soak' }))?.data?.token
   token = await login()
-  await api('POST', '/settings/webhooks', { name: 'Soak', end_point: `${hooks.url}/take`, events: ['lead.*.after'] })
+  await api('POST', '/settings/webhooks', { name: 'Soak', url: `${hooks.url}/take`, events: ['lead.*.after'] })
 
   const title = (): string => `${word()} ${word()} ${++number}`
   const any = <T>(list: readonly T[]): T | undefined => list[below(list.length)]
@@ -151,7 +151,7 @@ export async function soakLoad(url: string, password: string, seed: number): Pro
     [8, () => api('GET', `/search?q=${encodeURIComponent(word())}`)],
     [8, () => api('GET', `/leads/${any(leads)?.id ?? 1}`)],
     [4, () => api('GET', `/leads/${any(leads)?.id ?? 1}/history`)],
-    [3, () => api('GET', '/reports/over-all')],
+    [3, () => api('GET', '/reports/overview')],
     [2, () => api('GET', '/leads/kanban')],
     [8, () => create('leads', leads)],
     [6, () => create('contacts/persons', persons)],
@@ -166,7 +166,7 @@ export async function soakLoad(url: string, password: string, seed: number): Pro
     [6, () => any(wrong)?.() ?? Promise.resolve()],
     [0.5, async () => api('POST', '/logout', {}, { headers: { authorization: `Bearer ${await login()}` } })],
     [0.2, () => api('POST', '/login', { email: `${word()}@example.com`, password: 'a guess', device_name: 'Soak' })],
-    [1, () => api('POST', '/emails', { subject: title(), reply: '<p>Soak</p>', reply_to: ['soak@example.com'] })],
+    [1, () => api('POST', '/emails', { subject: title(), html: '<p>Soak</p>', to: ['soak@example.com'] })],
     [1, () => call('GET', '/api/admin/documentation')],
     [0.5, () => call('GET', '/readyz')],
   ]

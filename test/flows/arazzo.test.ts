@@ -61,7 +61,7 @@ function run(args: readonly string[]): Promise<Finished> {
 
 /** Runs all workflows in one process, because Redocly needs long to read the contract. */
 const respect = (password: string, workflow: readonly string[] = []): Promise<Finished> => {
-  const inputs = { email: 'admin@example.com', password, endPoint: `${receiver.url}/hooks` }
+  const inputs = { email: 'admin@example.com', password, url: `${receiver.url}/hooks` }
   const args = ['respect', source, '-S', `accord=${server.url}`, '-i', JSON.stringify(inputs)]
   return run([...args, ...workflow.flatMap((each) => ['-w', each])])
 }

@@ -63,11 +63,11 @@ async function addCampaign(): Promise<number> {
     .values({ name: 'Spring', name_key: 'spring', subject: 'x', content, ...stamps })
     .returning('id')
     .executeTakeFirstOrThrow()
-  const named = { name: 'Spring', name_key: 'spring', subject: 'For {%persons.name%}', status: 1 }
+  const named = { name: 'Spring', name_key: 'spring', subject: 'For {%persons.name%}', is_active: 1 }
   const audience = { audience_type: 'filter', audience_filter: JSON.stringify({ job_title: ['Member'] }) }
   const campaign = await store.db
     .insertInto('marketing_campaigns')
-    .values({ ...named, ...audience, marketing_template_id: template.id, changed_by_id: 1, ...stamps })
+    .values({ ...named, ...audience, email_template_id: template.id, changed_by_id: 1, ...stamps })
     .returning('id')
     .executeTakeFirstOrThrow()
   return campaign.id

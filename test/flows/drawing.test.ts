@@ -36,7 +36,7 @@ needing('/proc').describe('the packed program', () => {
     const quote = {
       subject: 'Packed',
       person_id: 1,
-      expired_at: '2030-01-01',
+      expiry_date: '2030-01-01',
       billing_address: { address: 'Main Street 1', city: 'Berlin', country: 'DE', postcode: '10115' },
       items: [],
     }

@@ -112,23 +112,23 @@ it('goes on with a mass operation behind the records that were done before kill 
   let before = 0
   for (let life = 0; life < kills; life++) {
     serving = await accordServing(folder, 'serve', { ACCORD_RATE_LIMIT: 'off' })
-    const indices: number[] = []
+    const ids: number[] = []
     for (let count = 0; count < 100; count++) {
       const name = `${life}-${count}`
-      indices.push((await ask('/tags', { name }, name))?.body.data.id)
+      ids.push((await ask('/tags', { name }, name))?.body.data.id)
     }
-    const lost = ask('/tags/mass-destroy', { indices }, `mass-${life}`)
+    const lost = ask('/tags/mass-delete', { ids }, `mass-${life}`)
     while ((await deleted()).length < before + 10) await pause(1)
     await serving.stop('SIGKILL')
     await lost
     const done = (await deleted()).length - before
     serving = await accordServing(folder, 'serve', { ACCORD_RATE_LIMIT: 'off' })
-    const again = await ask('/tags/mass-destroy', { indices }, `mass-${life}`)
-    expect([again?.status, again?.body.data]).toEqual([200, { processed: indices, failed: [] }])
+    const again = await ask('/tags/mass-delete', { ids }, `mass-${life}`)
+    expect([again?.status, again?.body.data]).toEqual([200, { processed: ids, failed: [] }])
     const told = (await deleted()).slice(before)
-    expect(told.map(({ entity_id }) => entity_id).sort()).toEqual([...indices].sort())
-    before += indices.length
+    expect(told.map(({ entity_id }) => entity_id).sort()).toEqual([...ids].sort())
+    before += ids.length
     await serving.stop('SIGKILL')
-    console.log(`Killed with ${done} of ${indices.length} records done.`)
+    console.log(`Killed with ${done} of ${ids.length} records done.`)
   }
 }, 300_000)

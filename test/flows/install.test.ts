@@ -164,7 +164,7 @@ describe('accord user', () => {
     expect(await list()).toContain('\tdisabled\n')
     expect((await said(() => disableUserCommand(config, create.email))).stdout).toContain('was already disabled')
     const entries = (await server.admin.get('/events?name=settings.user.update.after')).body.data
-    expect(entries).toMatchObject([{ entity_id: 2, actor: { type: 'system' }, origin: 'cli', changed: ['status'] }])
+    expect(entries).toMatchObject([{ entity_id: 2, actor: { type: 'system' }, origin: 'cli', changed: ['is_active'] }])
 
     expect(await said(() => enableUserCommand(config, create.email))).toMatchObject({ code: 0 })
     expect([(await ada.get('/sources')).status, (await login()).status]).toEqual([401, 200])

@@ -44,7 +44,7 @@ describe('the e-mails of real programs', () => {
     if (want.textContains !== undefined) expect(mail.text).toContain(want.textContains)
     if (want.subject !== undefined) expect(mail.subject).toBe(want.subject)
     if (want.from !== undefined) expect(mail.from).toEqual(want.from)
-    if (want.name !== undefined) expect(mail.name).toBe(want.name)
+    if (want.name !== undefined) expect(mail.from_name).toBe(want.name)
     if (want.attachments !== undefined) expect(mail.attachments.map(({ name }) => name)).toEqual(want.attachments)
     if (want.is_automatic !== undefined) expect(mail.is_automatic).toBe(want.is_automatic)
     expect(mail.error).toBeNull()
@@ -84,8 +84,8 @@ describe('a mail that is sent and answered', () => {
     const { data: offer } = (
       await server.admin.post('/emails', {
         subject: 'Offer',
-        reply: '<p>Hi</p>',
-        reply_to: ['ada@example.com'],
+        html: '<p>Hi</p>',
+        to: ['ada@example.com'],
         person_id: person.id,
         lead_id: lead.id,
       })
@@ -141,7 +141,7 @@ describe('a mail that is sent and answered', () => {
     expect(entries.filter(({ source }) => source === 'email')).toHaveLength(3)
 
     // A reply from Accord joins the thread.
-    await server.admin.post('/emails', { reply: '<p>Yes</p>', reply_to: ['ada@example.com'], parent_id: all[1]?.id })
+    await server.admin.post('/emails', { html: '<p>Yes</p>', to: ['ada@example.com'], parent_id: all[1]?.id })
     await server.work()
     expect(smtp.received[1]?.raw).toMatch(/^In-Reply-To: <a@x>/im)
     expect(smtp.received[1]?.raw).toMatch(/^Subject: Re: Offer/im)
@@ -161,12 +161,12 @@ describe('a mailbox', () => {
     expect(await poll(server)).toEqual([...created, ...created, ...created])
     expect(
       (await mails())
-        .map(({ message_id, folders, user_type, is_read }) => [message_id, folders, user_type, is_read])
+        .map(({ message_id, folders, sender_type, is_read }) => [message_id, folders, sender_type, is_read])
         .sort(),
     ).toEqual([
       ['1@x', ['inbox'], 'person', false],
       ['2@x', ['spam'], 'person', false],
-      ['3@x', ['sent'], 'admin', true],
+      ['3@x', ['sent'], 'user', true],
     ])
     const fetched = (): number => imap.commands.filter((each) => each.startsWith('UID FETCH')).length
     const before = fetched()

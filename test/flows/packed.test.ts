@@ -106,9 +106,9 @@ describe('the packed program', () => {
     expect(polled.code, polled.stderr).toBe(0)
     expect(await subjects()).toContain('By IMAP')
     const sent = await call('POST', '/emails', {
-      reply_to: ['ada@example.com'],
+      to: ['ada@example.com'],
       subject: 'Sent',
-      reply: '<p>Hello</p>',
+      html: '<p>Hello</p>',
     })
     expect(sent.status, await sent.clone().text()).toBeLessThan(300)
   }, 120_000)

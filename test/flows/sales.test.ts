@@ -165,7 +165,7 @@ describe.each(dataSets)('$name', ({ name, read }) => {
       const accounts = ranked(deals, ({ account }) => account).slice(0, 5)
       expect(customers.data.statistics.map(({ revenue }) => revenue)).toEqual(accounts.map(({ revenue }) => revenue))
       const sources = await must(api.GET('/api/admin/reports/revenue-by-sources', { params: { query } }))
-      expect(sources.data.statistics.map(({ total }) => total)).toEqual(
+      expect(sources.data.statistics.map(({ revenue }) => revenue)).toEqual(
         deals.length > 0 ? [revenueIn(sales, query)] : [],
       )
     }
@@ -179,18 +179,18 @@ describe.each(dataSets)('$name', ({ name, read }) => {
 
   it('has reports that agree with the files on open leads and on leads created today', async () => {
     const query = { pipeline_id: loaded.pipelineId }
-    const stages = await must(api.GET('/api/admin/reports/open-leads-by-states', { params: { query } }))
+    const stages = await must(api.GET('/api/admin/reports/open-leads-by-stages', { params: { query } }))
     const expected = expectedFigures(sales)
     expect(
-      stages.data.statistics.map(({ name, total, lead_value }) => ({ name, leads: total, value: lead_value })),
+      stages.data.statistics.map(({ name, count, lead_value }) => ({ name, leads: count, value: lead_value })),
     ).toEqual([
       { name: 'Prospecting', ...expected.new },
       { name: 'Engaging', ...expected.engaging },
     ])
-    const { data } = await must(api.GET('/api/admin/reports/over-all', { params: { query } }))
+    const { data } = await must(api.GET('/api/admin/reports/overview', { params: { query } }))
     const value = Object.values(expected).reduce((total, stage) => total + stage.value, 0)
     expect(data.statistics).toMatchObject({
-      total_leads: { previous: 0, current: sales.opportunities.length, progress: null },
+      total_leads: { previous: 0, current: sales.opportunities.length, change_percent: null },
       average_lead_value: { current: Math.round((value / sales.opportunities.length) * 10_000) / 10_000 },
       total_organizations: { current: sales.accounts.length },
       total_persons: { current: sales.accounts.length },

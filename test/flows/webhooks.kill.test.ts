@@ -50,7 +50,7 @@ describe('a server that is killed while it delivers', () => {
     serving = await accordServing(folder, 'serve', environment)
     const account = { email: 'admin@example.com', password: environment.ACCORD_ADMIN_PASSWORD, device_name: 'test' }
     token = (await post('/login', account)).token
-    const webhook = { name: 'Warehouse', end_point: receiver.url, events: ['lead.create.after'] }
+    const webhook = { name: 'Warehouse', url: receiver.url, events: ['lead.create.after'] }
     const { secret } = await post('/settings/webhooks', webhook)
     const person = await post('/contacts/persons', {
       name: 'Ada',

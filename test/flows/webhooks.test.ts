@@ -13,7 +13,7 @@ let webhook: { id: number; secret: string }
 const receiver = useNew(startReceiver)
 const server = useNewServers({ config: { webhookAllowHttp: true, webhookAllowCidrs: ['127.0.0.1/32'] } })
 beforeEach(async () => {
-  const body = { name: 'Warehouse', end_point: `${receiver.url}/hooks`, events }
+  const body = { name: 'Warehouse', url: `${receiver.url}/hooks`, events }
   webhook = (await server.admin.post('/settings/webhooks', body)).body.data
 })
 afterEach(() => {

@@ -100,7 +100,7 @@ describe('a deletion', () => {
     await server.work()
     expect((await runs(told))[0]).toMatchObject({ state: 'succeeded', event: 'lead.delete.after' })
     expect((await server.admin.get('/emails')).body.data).toMatchObject([
-      { subject: 'Gone: 40 seats of Ada', reply: '<p>$12.00</p>', reply_to: ['admin@example.com'], lead_id: null },
+      { subject: 'Gone: 40 seats of Ada', html: '<p>$12.00</p>', to: ['admin@example.com'], lead_id: null },
     ])
     expect((await runs(written))[0]).toMatchObject({
       state: 'failed',

@@ -20,8 +20,8 @@ const { workflow, runs, states, tagsOf } = workflowsOn(server)
 describe('a lead won over 5,000', () => {
   it('is tagged and noted, its owner is written to and the other system told, once, and the log says why', async () => {
     const make = given(server.admin)
-    const owner = await make.user({ name: 'Ina', email: 'ina@example.com', status: true })
-    const about = { name: 'Warehouse', end_point: `${receiver.url}/won` }
+    const owner = await make.user({ name: 'Ina', email: 'ina@example.com', is_active: true })
+    const about = { name: 'Warehouse', url: `${receiver.url}/won` }
     const webhook = await server.admin.post('/settings/webhooks', about)
     const template = await server.admin.post('/settings/email-templates', {
       name: 'Won',
@@ -83,8 +83,8 @@ describe('a lead won over 5,000', () => {
     const notes = (await server.admin.get(`/activities?lead_id=${big.id}`)).body.data
     expect(notes).toMatchObject([{ type: 'note', comment: '40 seats is ours.', is_done: true, user_id: owner.id }])
     const mails = (await server.admin.get(`/emails?lead_id=${big.id}`)).body.data
-    const reply = '<p>$5,000.50 from Ada, Ina!</p>'
-    expect(mails).toMatchObject([{ subject: 'Won: 40 seats', reply, status: 'sent', user_id: null }])
+    const html = '<p>$5,000.50 from Ada, Ina!</p>'
+    expect(mails).toMatchObject([{ subject: 'Won: 40 seats', html, status: 'sent', user_id: null }])
     expect(smtp.received.map(({ to }) => to)).toEqual([['ina@example.com']])
     expect(await runs(id, server.admin, `&event_id=${run.event_id}`)).toHaveLength(1)
     expect(await runs(id, server.admin, '&state=skipped')).toHaveLength(1)

@@ -70,7 +70,7 @@ export async function anAdministrator({ store: { db } }: World['server']): Promi
     .innerJoin('roles', 'roles.id', 'users.role_id')
     .select('users.id')
     .where('roles.permission_type', '=', 'all')
-    .where('users.status', '=', 1)
+    .where('users.is_active', '=', 1)
     .where('users.view_permission', '=', 'global')
     .orderBy('users.id')
     .executeTakeFirstOrThrow()

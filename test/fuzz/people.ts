@@ -43,7 +43,7 @@ export async function peopleOf(server: TestServer): Promise<People> {
     const id = users[person] ?? 0
     const { role_id } = await db
       .updateTable('users')
-      .set({ status: 1, view_permission: views[person] })
+      .set({ is_active: 1, view_permission: views[person] })
       .where('id', '=', id)
       .returning('role_id')
       .executeTakeFirstOrThrow()

@@ -93,7 +93,7 @@ function payloadOf(random: Random, pool: Pool, id: string, wrongs: number): Payl
   let value = valid(random, schema, ids)
   const collection = path.split('/').at(-2) ?? ''
   if (/\/mass-\w+$/.test(path) && typeof value === 'object' && value !== null)
-    value = { ...value, indices: Array.from({ length: random.whole(1, 5) }, () => ids(collection)) }
+    value = { ...value, ids: Array.from({ length: random.whole(1, 5) }, () => ids(collection)) }
   for (let count = wrongs === 0 ? 0 : random.whole(1, wrongs); count > 0 && random.chance(0.8); count--)
     value = broken(random, schema, value, ids)
   const type = random.pick(consumes)

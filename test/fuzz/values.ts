@@ -62,7 +62,7 @@ function validObject(random: Random, schema: SchemaObject, ids: Ids, depth: numb
   for (const [name, property] of properties) {
     const isShown = Object.hasOwn(example, name)
     if (!isShown && !required.includes(name) && !random.chance(share)) continue
-    const isKept = isShown && !isReference(name, follow(property)) && name !== 'indices' && random.chance(0.7)
+    const isKept = isShown && !isReference(name, follow(property)) && name !== 'ids' && random.chance(0.7)
     if (isKept) made[name] = distinct(random, name, example[name])
     else if (name === 'entity_id') made[name] = ids(String(made.entity_type ?? example.entity_type ?? 'leads'))
     else made[name] = valid(random, property, ids, name, depth + 1)

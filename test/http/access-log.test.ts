@@ -215,8 +215,8 @@ describe('what others say', () => {
     written.length = 0
     const letter = {
       subject: 'For Quackenbush',
-      reply: 'Dear Wilhelmina',
-      reply_to: ['wilhelmina@quackenbush.example'],
+      html: 'Dear Wilhelmina',
+      to: ['wilhelmina@quackenbush.example'],
     }
     const replies = [550, 451, 535]
     for (const reply of replies) {
@@ -248,7 +248,7 @@ describe('what others say', () => {
     const config = { webhookAllowHttp: true, webhookAllowCidrs: ['127.0.0.1/32'] }
     const hooked = await startServer({ lines: capture, config })
     const url = `${receiver.url}/hooks/hunter2-hunter2?key=hunter2-hunter2`
-    const hook = { name: 'For Wilhelmina', end_point: url, events: ['lead.create.after'] }
+    const hook = { name: 'For Wilhelmina', url, events: ['lead.create.after'] }
     const made = await hooked.admin.post('/settings/webhooks', hook)
     expect(made.status, made.text).toBe(201)
     for (const behavior of [{ mode: 'status', status: 500 }, { mode: 'drop' }] as const) {

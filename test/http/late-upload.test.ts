@@ -74,7 +74,7 @@ const ends: [string, () => Promise<void>, number][] = [
   [
     'the user is deactivated',
     async () => {
-      const off = { method: 'PUT', body: JSON.stringify({ status: false }) }
+      const off = { method: 'PUT', body: JSON.stringify({ is_active: false }) }
       expect((await call(`/settings/users/${id}`, off, admin)).status).toBe(200)
     },
     401,

@@ -113,7 +113,7 @@ describe('a reader', () => {
           const tag = { id: 'add_tag', value: 'Seen' }
           const about = { entity_type: 'leads', event: 'lead.create.after', actions: [tag] }
           const workflow = { name: `W${unique()}`, ...about }
-          const webhook = { name: `H${unique()}`, end_point: 'https://example.com/x', events: ['lead.create.after'] }
+          const webhook = { name: `H${unique()}`, url: 'https://example.com/x', events: ['lead.create.after'] }
           const isWorkflow = table === 'workflow_runs'
           const path = isWorkflow ? '/settings/workflows' : '/settings/webhooks'
           expect((await server.admin.post(path, isWorkflow ? workflow : webhook)).status).toBe(201)

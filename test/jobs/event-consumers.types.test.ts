@@ -136,7 +136,7 @@ describe.each([
     const about =
       whose === 'workflows'
         ? { event: 'lead.create.after', actions: [{ id: 'add_tag', value: 'Seen' }] }
-        : { end_point: 'https://example.com/x', events: ['lead.create.after'] }
+        : { url: 'https://example.com/x', events: ['lead.create.after'] }
     await given(server.admin).lead()
     await drained(own)
     await given(server.admin).lead()

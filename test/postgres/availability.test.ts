@@ -156,7 +156,7 @@ describe('a read replica', () => {
     const before = await scans()
     const exported = await server.admin.get('/contacts/persons/export', { query: { format: 'ndjson' } })
     expect(exported.text).toContain(`"id":${body.data.id},`)
-    expect((await server.admin.get('/reports/over-all')).status).toBe(200)
+    expect((await server.admin.get('/reports/overview')).status).toBe(200)
     // PostgreSQL reports scans only when the server process is idle or ends.
     await expect.poll(scans).toBeGreaterThan(before)
   })

@@ -83,11 +83,11 @@ async function addCampaign(): Promise<number> {
     .values({ name: 'Spring', name_key: 'spring', subject: 'x', content: '<p>Dear {%persons.name%}</p>', ...stamps })
     .returning('id')
     .executeTakeFirstOrThrow()
-  const named = { name: 'Spring', name_key: 'spring', subject: 'For {%persons.name%}', status: 1 }
+  const named = { name: 'Spring', name_key: 'spring', subject: 'For {%persons.name%}', is_active: 1 }
   const audience = { audience_type: 'tag', audience_tag_id: tag }
   const campaign = await store.db
     .insertInto('marketing_campaigns')
-    .values({ ...named, ...audience, marketing_template_id: template.id, changed_by_id: 1, ...stamps })
+    .values({ ...named, ...audience, email_template_id: template.id, changed_by_id: 1, ...stamps })
     .returning('id')
     .executeTakeFirstOrThrow()
   return campaign.id

@@ -103,12 +103,12 @@ async function apply(by: number, about: Change, ids: number[], groupIds: number[
       return caller.delete(path)
     case 'mass':
       return caller.post('/settings/users/mass-update', {
-        indices: users(about.targets),
+        ids: users(about.targets),
         changes: fresh,
         atomic: about.atomic,
       })
     case 'status':
-      return caller.post('/settings/users/mass-update', { indices: users(about.targets), value: false })
+      return caller.post('/settings/users/mass-update', { ids: users(about.targets), value: false })
     case 'members':
       return caller.put(`/settings/groups/${groupIds[about.group]}`, { user_ids: users(about.members) })
     case 'group':

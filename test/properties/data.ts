@@ -61,7 +61,7 @@ export async function fill(server: TestServer, count = 23): Promise<void> {
       person_id: pick(people).id,
       discount_percent: roll(2) * 10,
       items: [{ product_id: pick(goods).id, quantity: roll(3) + 0.5, tax_percent: roll(2) * 19 }],
-      expired_at: `2026-04-0${roll(5) + 1}`,
+      expiry_date: `2026-04-0${roll(5) + 1}`,
     })
   }
   server.events()

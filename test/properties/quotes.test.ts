@@ -83,12 +83,12 @@ function expected({ lines, percent, adjustment }: Sent, { decimals, taxAfterDisc
     const tax = rounded(line.tax_percent > 0 ? part(base, line.tax_percent) : number(line.tax_amount))
     return { total, discount, tax }
   })
-  const subTotal = sum(items.map(({ total }) => total))
+  const subtotal = sum(items.map(({ total }) => total))
   const itemDiscount = sum(items.map(({ discount }) => discount))
-  const discount = itemDiscount.plus(rounded(part(subTotal.minus(itemDiscount), percent)))
+  const discount = itemDiscount.plus(rounded(part(subtotal.minus(itemDiscount), percent)))
   const tax = sum(items.map(({ tax }) => tax))
   const adjusted = rounded(number(adjustment))
-  return { items, subTotal, discount, tax, grandTotal: subTotal.minus(discount).plus(tax).plus(adjusted) }
+  return { items, subtotal, discount, tax, grandTotal: subtotal.minus(discount).plus(tax).plus(adjusted) }
 }
 
 const big = (line: Line, rules: QuoteRules) =>
@@ -106,8 +106,8 @@ describe('the totals of a quote', () => {
           wanted.items.map((each) => [each.total, each.discount, each.tax].map((value) => value.toFixed(4))),
         )
         const totals = quoteTotals(lines, BigInt(sent.adjustment), rules)
-        expect([totals.sub_total, totals.discount_amount, totals.tax_amount, totals.grand_total].map(text)).toEqual(
-          [wanted.subTotal, wanted.discount, wanted.tax, wanted.grandTotal].map((value) => value.toFixed(4)),
+        expect([totals.subtotal, totals.discount_amount, totals.tax_amount, totals.grand_total].map(text)).toEqual(
+          [wanted.subtotal, wanted.discount, wanted.tax, wanted.grandTotal].map((value) => value.toFixed(4)),
         )
       }),
       { seed: 12, numRuns: 10_000 },
@@ -147,7 +147,7 @@ describe('updateQuote', () => {
     const outcomes = { kept: 0, refused: 0 }
     await fc.assert(
       fc.asyncProperty(quote(5), async (sent) => {
-        const { items, subTotal, discount, tax, grandTotal } = expected(sent)
+        const { items, subtotal, discount, tax, grandTotal } = expected(sent)
         const { body: before } = await server.admin.get(`/quotes/${id}`)
         const { status, body } = await server.admin.put(`/quotes/${id}`, {
           discount_percent: sent.percent / 10_000,
@@ -161,7 +161,7 @@ describe('updateQuote', () => {
           ...(total.gt(max) ? [`items.${index}.quantity`] : []),
           ...(total.lte(max) && discount.gt(total) ? [`items.${index}.discount_amount`] : []),
         ])
-        const together = [subTotal, tax, subTotal.minus(discount).plus(tax)].some((each) => each.gt(max))
+        const together = [subtotal, tax, subtotal.minus(discount).plus(tax)].some((each) => each.gt(max))
         const wrong =
           beyond.length > 0
             ? beyond
@@ -180,7 +180,7 @@ describe('updateQuote', () => {
         expect([status, body.data]).toMatchObject([
           200,
           {
-            sub_total: subTotal.toNumber(),
+            subtotal: subtotal.toNumber(),
             discount_amount: discount.toNumber(),
             tax_amount: tax.toNumber(),
             grand_total: grandTotal.toNumber(),

@@ -137,7 +137,7 @@ describe('a failed attempt to sign in', () => {
   it('records the account, address and browser of a failed login, and no text typed for an unknown account', async () => {
     await guess(admin)
     await guess('my-password-by-mistake')
-    const ann = await someone(server, ['leads'], { status: false })
+    const ann = await someone(server, ['leads'], { is_active: false })
     await server.anonymous.post('/login', { email: ann.email, password, device_name: 'Phone' })
     const entries = await feed(server.admin)
     expect(names(entries)).toEqual(Array(3).fill('user.session.failed'))

@@ -43,8 +43,8 @@ describe('getAccount', () => {
 
 describe('updateAccount', () => {
   it('changes the name without asking for the password, and nothing an administrator decides', async () => {
-    const { body } = await server.admin.put('/account', { name: 'Ada', status: false, role_id: 7, permissions: [] })
-    expect(body.data).toMatchObject({ name: 'Ada', status: true, role_id: 1, permissions: ['*'], version: 2 })
+    const { body } = await server.admin.put('/account', { name: 'Ada', is_active: false, role_id: 7, permissions: [] })
+    expect(body.data).toMatchObject({ name: 'Ada', is_active: true, role_id: 1, permissions: ['*'], version: 2 })
     expect(server.events()).toEqual(updated)
   })
 

@@ -170,7 +170,7 @@ describe('updateActivity', () => {
     server.events()
     const { status, body } = await admin.put(`/activities/${id}`, { is_done: false })
     expect([status, body.code]).toEqual([409, 'schedule_conflict'])
-    const mass = await admin.post('/activities/mass-update', { indices: [id], value: false })
+    const mass = await admin.post('/activities/mass-update', { ids: [id], value: false })
     expect(mass.body.failed).toMatchObject([{ id, status: 409, code: 'schedule_conflict' }])
     expect(server.events()).toEqual([])
     expect((await admin.put(`/activities/${id}`, { is_done: false, allow_overlap: true })).body.data.is_done).toBe(

@@ -61,7 +61,7 @@ describe('a lead with many activities of its own', () => {
     expect((await server.admin.delete(`/leads/${one.id}`)).status).toBe(200)
     await addActivities(other.id)
     const third = await given(server.admin).lead({ title: 'Third' })
-    const { body } = await server.admin.post('/leads/mass-destroy', { indices: [other.id, third.id] })
+    const { body } = await server.admin.post('/leads/mass-delete', { ids: [other.id, third.id] })
     expect(body.data.processed).toEqual([other.id, third.id])
     expect((await server.admin.get(`/leads/${third.id}`)).status).toBe(404)
     expect((await server.admin.get(`/leads/${other.id}`)).status).toBe(200)

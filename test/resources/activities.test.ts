@@ -293,7 +293,7 @@ describe('massUpdateActivities', () => {
     const one = await make.activity({ ...call, type: 'call' })
     const two = await make.activity({ ...call, type: 'lunch' })
     server.events()
-    const { body } = await admin.post('/activities/mass-update', { indices: [one.id, 999, two.id], value: true })
+    const { body } = await admin.post('/activities/mass-update', { ids: [one.id, 999, two.id], value: true })
     expect(body).toMatchObject({
       data: { processed: [one.id, two.id], failed: [{ id: 999, status: 404 }] },
       message: '2 activities updated.',
@@ -312,24 +312,24 @@ describe('massUpdateActivities', () => {
     const two = await make.activity(note)
     server.events()
     const { status, body } = await admin.post('/activities/mass-update', {
-      indices: [one.id, two.id],
+      ids: [one.id, two.id],
       changes: { comment: null },
       atomic: true,
     })
     expect([status, body.code]).toEqual([422, 'mass_failed'])
     expect(body.failed).toMatchObject([{ id: two.id, status: 422 }])
     expect(server.events().filter((name) => name.endsWith('.after'))).toEqual([])
-    const both = await admin.post('/activities/mass-update', { indices: [one.id], value: true, changes: {} })
+    const both = await admin.post('/activities/mass-update', { ids: [one.id], value: true, changes: {} })
     expect([both.status, Object.keys(both.body.errors)]).toEqual([422, ['value']])
   })
 })
 
-describe('massDestroyActivities', () => {
+describe('massDeleteActivities', () => {
   it('deletes activities with participants and links, but not the linked records', async () => {
     const lead = await make.lead()
     const { id } = await make.activity({ ...note, lead_ids: [lead.id], participants: { users: [1] } })
     server.events()
-    const { body } = await admin.post('/activities/mass-destroy', { indices: [id] })
+    const { body } = await admin.post('/activities/mass-delete', { ids: [id] })
     expect(body.data.processed).toEqual([id])
     expect(server.events()).toEqual(['activity.delete.before', 'activity.delete.after'])
     expect((await admin.get(`/leads/${lead.id}`)).body.data.activities_count).toBe(0)

@@ -45,11 +45,11 @@ async function mail({ folder = 'inbox', subject, thread_id, ...about }: Mail): P
     .insertInto('emails')
     .values({
       subject,
-      reply: `<p>${subject}</p>`,
-      reply_to: '["sales@example.com"]',
+      html: `<p>${subject}</p>`,
+      to: '["sales@example.com"]',
       from: '["grace@example.com"]',
       source: 'email',
-      user_type: 'person',
+      sender_type: 'person',
       status: 'received',
       message_id: `${subject}@example.com`,
       message_id_key: `${subject}@example.com`.toLowerCase(),

@@ -779,7 +779,7 @@ describe('massUpdateAttributes', () => {
   it('puts attributes into the quick-create form or takes them out', async () => {
     const { id } = await define(industries)
     const { body } = await server.admin.post('/settings/attributes/mass-update', {
-      indices: [1, id, 999],
+      ids: [1, id, 999],
       value: false,
     })
     expect([body.data.processed, body.data.failed[0].status]).toEqual([[1, id], 404])

@@ -90,7 +90,7 @@ describe('forgotPassword', () => {
   })
 
   it('answers unknown addresses and inactive accounts the same, by the same steps, and mails nothing', async () => {
-    const ann = await someone(server, [], { status: false })
+    const ann = await someone(server, [], { is_active: false })
     await forgot('warm@example.com')
     const seen: unknown[] = []
     for (const email of [admin, 'unknown@example.com', ann.email]) {
@@ -216,7 +216,7 @@ describe('resetPassword', () => {
   })
 
   it.each([
-    ['the account is made inactive', { status: false }],
+    ['the account is made inactive', { is_active: false }],
     ['an administrator sets the password', { password: 'set by another', password_confirmation: 'set by another' }],
     ['the address of the account changes', { email: 'elsewhere@example.com' }],
   ])('refuses a link after %s', async (_what, changes) => {
@@ -315,7 +315,7 @@ describe('a user who is created without a password', () => {
 
   it('is sent nothing when there is a password, or the account is not active', async () => {
     await server.admin.post('/settings/users', { ...body, password, password_confirmation: password })
-    await server.admin.post('/settings/users', { ...body, email: 'off@example.com', status: false })
+    await server.admin.post('/settings/users', { ...body, email: 'off@example.com', is_active: false })
     expect(await deliver()).toEqual([])
   })
 

@@ -181,7 +181,7 @@ describe('createSession', () => {
   })
 
   it('fails as login does: for wrong credentials, an inactive account, another host, and too many guesses', async () => {
-    const ann = await someone(server, ['leads'], { status: false })
+    const ann = await someone(server, ['leads'], { is_active: false })
     const page = openPage(server)
     await page.get('/csrf-cookie')
     const codes = async (body: object, headers = {}) => (await page.post('/session', body, headers)).body.code
@@ -430,7 +430,7 @@ describe('a new password', () => {
 
   it.each([
     ['set by an administrator', { password: 'another password', password_confirmation: 'another password' }],
-    ['or an end of the account', { status: false }],
+    ['or an end of the account', { is_active: false }],
   ])('%s ends the sessions of the user', async (_what, changes) => {
     const ann = await someone(server, ['leads'])
     const [hers, page] = [await signedInPage(server, { email: ann.email, password }), await signedInPage(server)]
@@ -486,7 +486,7 @@ describe.runIf(!isPostgres)('in two processes on one database', () => {
     expect([await who(kept), await status(token)]).toEqual([401, 401])
 
     const last = await signIn(ann.email, 'a new one here')
-    await here.admin.put(`/settings/users/${ann.id}`, { status: false })
+    await here.admin.put(`/settings/users/${ann.id}`, { is_active: false })
     expect(await who(last)).toBe(401)
   })
 })

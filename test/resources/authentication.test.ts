@@ -69,7 +69,7 @@ describe('login', () => {
   })
 
   it('reveals that an account is inactive only with the right password', async () => {
-    const ann = await someone(server, ['leads'], { status: false })
+    const ann = await someone(server, ['leads'], { is_active: false })
     expect((await login({ email: ann.email, password: 'a wrong password' })).body.code).toBe('invalid_credentials')
     expect((await login({ email: ann.email, password })).body).toMatchObject({ status: 401, code: 'account_inactive' })
     expect(server.events()).toEqual(['user.session.failed'])

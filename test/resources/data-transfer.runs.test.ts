@@ -510,7 +510,7 @@ describe('the user of an import', () => {
   it('must be there and active, else it fails with a sentence', async () => {
     const { user, id } = await validated({}, { process_in_queue: true })
     await importing(user.caller).post(id, 'start')
-    await server.admin.put(`/settings/users/${user.id}`, { status: false })
+    await server.admin.put(`/settings/users/${user.id}`, { is_active: false })
     server.events()
     await server.work()
     const { state, errors } = await shown(id)

@@ -25,7 +25,7 @@ async function uploaded(
 }
 
 async function written(changes: Record<string, unknown> = {}): Promise<Email> {
-  const letter = { subject: 'Offer', reply: '<p>See below.</p>', reply_to: ['ada@example.com'], is_draft: true }
+  const letter = { subject: 'Offer', html: '<p>See below.</p>', to: ['ada@example.com'], is_draft: true }
   const { status, body, text } = await server.admin.post('/emails', { ...letter, ...changes })
   if (status !== 201) throw new Error(text)
   return body.data
@@ -124,8 +124,8 @@ describe('a form', () => {
     const one = await uploaded('one.txt')
     const { body, headers } = await form({
       subject: 'From a form',
-      reply: '<p>See below.</p>',
-      'reply_to[]': ['ada@example.com', 'bo@example.com'],
+      html: '<p>See below.</p>',
+      'to[]': ['ada@example.com', 'bo@example.com'],
       attachment_ids: JSON.stringify([one]),
       'attachments[]': [file('two.txt', 'two'), file('pixel.png', pixel)],
     })
@@ -134,7 +134,7 @@ describe('a form', () => {
     expect(reply.data).toMatchObject({
       subject: 'From a form',
       status: 'queued',
-      reply_to: ['ada@example.com', 'bo@example.com'],
+      to: ['ada@example.com', 'bo@example.com'],
     })
     expect(
       reply.data.attachments.map(({ name, content_type }: Email['attachments'][number]) => [name, content_type]),
@@ -150,8 +150,8 @@ describe('a form', () => {
     const sent = async (length: number) => {
       const { body, headers } = await form({
         subject: 'Long',
-        reply: 'x'.repeat(length),
-        'reply_to[]': ['ada@example.com'],
+        html: 'x'.repeat(length),
+        'to[]': ['ada@example.com'],
       })
       return (await server.admin.post('/emails', body, { headers })).status
     }
@@ -161,7 +161,7 @@ describe('a form', () => {
   it('that is refused leaves no file behind', async () => {
     const { body, headers } = await form({ subject: 'No body', 'attachments[]': [file('two.txt', 'two')] })
     const { status, body: reply } = await server.admin.post('/emails', body, { headers })
-    expect([status, Object.keys(reply.errors)]).toEqual([422, ['reply', 'reply_to']])
+    expect([status, Object.keys(reply.errors)]).toEqual([422, ['html', 'to']])
     expect(await rows()).toEqual([])
     const inJson = await server.admin.post('/emails', { is_draft: true, attachments: ['two.txt'] })
     expect([inJson.status, Object.keys(inJson.body.errors)]).toEqual([422, ['attachments.0']])
@@ -210,7 +210,7 @@ describe('a picture in the body', () => {
   /** Creates a received mail with an inline picture, which has a content id. */
   async function received(): Promise<Email> {
     const mail = await written({
-      reply: '<p>Look: <img src="cid:logo@here" alt="Logo"> and <img src="https://example.com/pixel.gif"></p>',
+      html: '<p>Look: <img src="cid:logo@here" alt="Logo"> and <img src="https://example.com/pixel.gif"></p>',
       attachment_ids: [await uploaded('logo.png', pixel)],
     })
     await server.store.db.updateTable('email_attachments').set({ content_id: 'logo@here' }).execute()
@@ -219,11 +219,11 @@ describe('a picture in the body', () => {
     return (await server.admin.get(`/emails/${mail.id}`)).body.data
   }
   const linkIn = (mail: Email): string =>
-    /<img src="http:\/\/[^/]+\/api\/admin([^"]+)"/.exec(mail.reply ?? '')?.[1] ?? ''
+    /<img src="http:\/\/[^/]+\/api\/admin([^"]+)"/.exec(mail.html ?? '')?.[1] ?? ''
 
   it('is a link that works without a token for five minutes; one from elsewhere is not fetched', async () => {
     const mail = await received()
-    expect(mail.reply).toContain('<img data-remote="https://example.com/pixel.gif" />')
+    expect(mail.html).toContain('<img data-remote="https://example.com/pixel.gif" />')
     const link = linkIn(mail).replaceAll('&amp;', '&')
     const { status, headers } = await server.anonymous.get(link)
     expect([status, headers['content-type']]).toEqual([200, 'image/png'])
@@ -237,8 +237,8 @@ describe('a picture in the body', () => {
     const { status, body } = await server.admin.put(`/emails/${mail.id}`, mail)
     expect([status, body.data?.version]).toEqual([200, mail.version])
     const { db } = server.store
-    const stored = await db.selectFrom('emails').select(['reply', 'text']).executeTakeFirstOrThrow()
-    expect(stored.reply).toContain('<img src="cid:logo@here" alt="Logo" />')
+    const stored = await db.selectFrom('emails').select(['html', 'text']).executeTakeFirstOrThrow()
+    expect(stored.html).toContain('<img src="cid:logo@here" alt="Logo" />')
     expect(stored.text).toBe('Look: Logo and')
   })
 })

@@ -45,7 +45,7 @@ async function mail({ folders, parent_id, ...about }: About): Promise<number> {
       subject: `Mail ${count}`,
       subject_key: `mail ${count}`,
       source: 'web',
-      user_type: 'admin',
+      sender_type: 'user',
       status: 'sent',
       bcc: '["hidden@example.com"]',
       message_id: messageId,
@@ -209,13 +209,13 @@ describe('a mail out of sight', () => {
     expect(thread.body.data.map(({ id }: { id: number }) => id)).toEqual([root, answer])
     const shown = await viewer.get(`/emails/${root}?include=children`)
     expect(shown.body.data.children.map(({ id }: { id: number }) => id)).toEqual([answer])
-    const reply = { reply: 'x', reply_to: ['a@example.com'], parent_id: hidden }
+    const reply = { html: 'x', to: ['a@example.com'], parent_id: hidden }
     expect(Object.keys((await viewer.post('/emails', reply)).body.errors)).toEqual(['parent_id'])
     for (const [path, body] of [
       ['/emails/mass-update', { is_read: false }],
-      ['/emails/mass-destroy', { type: 'delete' }],
+      ['/emails/mass-delete', { type: 'delete' }],
     ] as const) {
-      const { status, body: problem } = await viewer.post(path, { indices: [hidden], ...body })
+      const { status, body: problem } = await viewer.post(path, { ids: [hidden], ...body })
       expect.soft([status, problem.failed]).toMatchObject([422, [{ id: hidden, status: 404 }]])
     }
     const paths = ['thread', 'tags', 'history', 'attachments/1/download'].map((name) => `/emails/${hidden}/${name}`)

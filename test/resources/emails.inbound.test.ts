@@ -94,8 +94,8 @@ async function received(letter: Letter = {}): Promise<Email> {
 async function written(changes: Record<string, unknown> = {}): Promise<Email> {
   const { body } = await server.admin.post('/emails', {
     subject: 'Offer',
-    reply: '<p>Hi</p>',
-    reply_to: ['ada@example.com'],
+    html: '<p>Hi</p>',
+    to: ['ada@example.com'],
     ...changes,
   })
   server.events()
@@ -125,22 +125,21 @@ describe('receiveEmail', () => {
     expect(server.events()).toEqual(created)
     expect(await shown(id)).toMatchObject({
       subject: 'Hello',
-      reply: '<p>Good morning</p>',
+      html: '<p>Good morning</p>',
       text: 'Good morning',
       from: ['ada@example.com'],
-      name: 'Ada Lovelace',
-      reply_to: ['crm@localhost', 'b@example.com'],
+      from_name: 'Ada Lovelace',
+      to: ['crm@localhost', 'b@example.com'],
       cc: ['c@example.com'],
       sender: ['d@example.com'],
       source: 'email',
-      user_type: 'person',
+      sender_type: 'person',
       status: 'received',
       folders: ['inbox'],
       is_read: false,
       is_automatic: false,
       message_id: 'one@example.com',
-      unique_id: 'one@example.com',
-      reference_ids: ['one@example.com'],
+      references: ['one@example.com'],
       thread_id: id,
       user_id: null,
       sent_at: '2026-03-01T09:00:00.000Z',
@@ -176,7 +175,7 @@ describe('receiveEmail', () => {
     })
     expect([status, body?.errors]).toEqual([200, undefined])
     const mail = await shown(body.data.id)
-    expect(mail).toMatchObject({ subject: 'Grüsse', message_id: 'two@example.com', reply: '<p>x</p>' })
+    expect(mail).toMatchObject({ subject: 'Grüsse', message_id: 'two@example.com', html: '<p>x</p>' })
     expect(mail.attachments.map(({ name, size }) => [name, size])).toEqual([
       ['a.txt', 5],
       ['empty.txt', 0],
@@ -368,7 +367,7 @@ describe('threads', () => {
       [two.id, two.id],
       [null, subject.id],
     ])
-    expect(last.reference_ids.slice(0, 3)).toEqual(['r1@x', 'r2@x', 'unknown@x'])
+    expect(last.references.slice(0, 3)).toEqual(['r1@x', 'r2@x', 'unknown@x'])
   })
 
   it('joins the thread of the address it was sent to, whatever its headers say, in any case, from the envelope too', async () => {
@@ -480,15 +479,15 @@ describe('threads', () => {
   it('shows its Reply-To addresses, to which an answer goes; else the answer goes to the authors', async () => {
     const order = await received({ from: 'no-reply@shop.example', more: ['Reply-To: Bo <bo@example.com>'] })
     expect(order.reply_addresses).toEqual(['bo@example.com'])
-    const answer = await written({ parent_id: order.id, reply_to: undefined })
-    expect(answer.reply_to).toEqual(['bo@example.com'])
+    const answer = await written({ parent_id: order.id, to: undefined })
+    expect(answer.to).toEqual(['bo@example.com'])
     const joint = await received({ from: 'Ann <ann@example.com>, Bob <bob@example.com>' })
     expect([joint.from, joint.reply_addresses]).toEqual([['ann@example.com', 'bob@example.com'], []])
-    const both = await written({ parent_id: joint.id, reply_to: undefined })
-    expect(both.reply_to).toEqual(['ann@example.com', 'bob@example.com'])
-    const reminder = await written({ parent_id: both.id, reply_to: undefined })
-    expect(reminder.reply_to).toEqual(['ann@example.com', 'bob@example.com'])
-    expect((await written({ parent_id: order.id })).reply_to).toEqual(['ada@example.com'])
+    const both = await written({ parent_id: joint.id, to: undefined })
+    expect(both.to).toEqual(['ann@example.com', 'bob@example.com'])
+    const reminder = await written({ parent_id: both.id, to: undefined })
+    expect(reminder.to).toEqual(['ann@example.com', 'bob@example.com'])
+    expect((await written({ parent_id: order.id })).to).toEqual(['ada@example.com'])
   })
 
   it('is stored beside another e-mail with its Message-ID, and once', async () => {
@@ -551,7 +550,7 @@ describe('who wrote it', () => {
     const offer = await written()
     for (const from of ['Admin@Example.com', 'no-reply@localhost']) {
       const mail = await received({ from, more: [`In-Reply-To: <${offer.message_id}>`] })
-      expect(mail).toMatchObject({ user_type: 'admin', folders: ['sent'], is_read: true, thread_id: offer.id })
+      expect(mail).toMatchObject({ sender_type: 'user', folders: ['sent'], is_read: true, thread_id: offer.id })
     }
     expect((await shown(offer.id)).folders).toEqual(['outbox'])
   })
@@ -601,16 +600,16 @@ describe('what it brings', () => {
         '<p onclick="x()">Hi<script>alert(1)</script><img src="cid:logo@x"><img src="https://t.example/p.gif"><a href="javascript:x">a</a></p>',
       ),
     )
-    expect(mail.reply).not.toMatch(/script|onclick/)
-    expect(mail.reply).toContain('<img data-remote="https://t.example/p.gif"')
-    const link = /src="(http[^"]+)"/.exec(mail.reply ?? '')?.[1]?.replaceAll('&amp;', '&') ?? ''
+    expect(mail.html).not.toMatch(/script|onclick/)
+    expect(mail.html).toContain('<img data-remote="https://t.example/p.gif"')
+    const link = /src="(http[^"]+)"/.exec(mail.html ?? '')?.[1]?.replaceAll('&amp;', '&') ?? ''
     const picture = await server.anonymous.get(`/${new URL(link).pathname.slice(0)}${new URL(link).search}`)
     expect([picture.status, picture.headers['content-type']]).toEqual([200, 'image/png'])
     expect(mail.attachments.map(({ name, content_type, content_id }) => [name, content_type, content_id])).toEqual([
       ['logo.png', 'image/png', 'logo@x'],
       ['page.html', 'text/html', null],
     ])
-    const back = await server.admin.put(`/emails/${mail.id}`, { reply: mail.reply })
+    const back = await server.admin.put(`/emails/${mail.id}`, { html: mail.html })
     expect([back.status, back.body.data.version]).toEqual([200, 1])
   })
 
@@ -629,14 +628,14 @@ describe('what it brings', () => {
         '--b--',
       ),
     })
-    expect([mail.reply, mail.text]).toEqual(['<p>short &amp; sweet</p>', 'short & sweet'])
+    expect([mail.html, mail.text]).toEqual(['<p>short &amp; sweet</p>', 'short & sweet'])
   })
 
   it('survives 10,000 recipients, broken addresses and a subject with line breaks', async () => {
     const many = Array.from({ length: 10_000 }, (_, index) => `p${index}@example.com`)
     const mail = await received({ from: 'no address at all', to: many.join(',\r\n '), subject: 'a\r\n b\u0000c' })
     expect(mail.from).toEqual([])
-    expect(mail.reply_to).toHaveLength(1000)
+    expect(mail.to).toHaveLength(1000)
     expect(mail.subject).not.toMatch(/[\r\n\0]/)
     const { body } = await post({ from: '@@ <>', to: many.join(', '), subject: 'x\r\nBcc: evil@example.com' })
     expect((await shown(body.data.id)).subject).toBe('x Bcc: evil@example.com')
@@ -768,8 +767,8 @@ describe('the secret', () => {
     const person = await given(open.admin).person({ emails: [{ value: 'known@example.com' }] })
     const sent = await open.admin.post('/emails', {
       subject: 'Offer',
-      reply: '<p>Hi</p>',
-      reply_to: ['known@example.com'],
+      html: '<p>Hi</p>',
+      to: ['known@example.com'],
     })
     const answering = { more: [`In-Reply-To: <${sent.body.data.message_id}>`] }
     const letters: Letter[] = [

@@ -39,7 +39,7 @@ describe('a mailbox', () => {
     expect(await poll(server)).toEqual(['email.update.before', 'email.update.after'])
     const [mail, ...others] = await mails()
     expect(others).toEqual([])
-    expect(mail).toMatchObject({ subject: 'Whole', folders: ['sent'], reply_to: ['ada@example.com'] })
+    expect(mail).toMatchObject({ subject: 'Whole', folders: ['sent'], to: ['ada@example.com'] })
     expect(mail?.attachments.map(({ name }) => name)).toEqual(['b.csv'])
     expect((await server.admin.get(`/emails/${mail?.id}/raw`)).text).toContain('Subject: Whole')
     // A sent mail does not become a draft again and is not stored twice.

@@ -24,7 +24,7 @@ afterAll(() => {
   server.app.services.mailer.close()
 })
 
-const letter = { subject: 'Offer', reply: '<p>Please see <b>below</b>.</p>', reply_to: ['ada@example.com'] }
+const letter = { subject: 'Offer', html: '<p>Please see <b>below</b>.</p>', to: ['ada@example.com'] }
 async function written(changes: Record<string, unknown> = {}): Promise<Email> {
   const { status, body, text } = await server.admin.post('/emails', { ...letter, ...changes })
   if (status !== 201) throw new Error(text)
@@ -139,18 +139,18 @@ describe('a queued mail', () => {
   })
 
   it('goes to hidden recipients alone, with a header that names no one', async () => {
-    const mail = await written({ reply_to: [], bcc: ['hidden@example.com', 'other@example.com'] })
+    const mail = await written({ to: [], bcc: ['hidden@example.com', 'other@example.com'] })
     await server.work()
     expect((await shown(mail.id)).status).toBe('sent')
     expect(smtp.received[0]?.to).toEqual(['hidden@example.com', 'other@example.com'])
     expect(smtp.received[0]?.raw).toMatch(/^To: "?undisclosed-recipients"?:;\r$/m)
-    const refused = await server.admin.post('/emails', { ...letter, reply_to: [] })
-    expect([refused.status, Object.keys(refused.body.errors)]).toEqual([422, ['reply_to']])
+    const refused = await server.admin.post('/emails', { ...letter, to: [] })
+    expect([refused.status, Object.keys(refused.body.errors)]).toEqual([422, ['to']])
   })
 
   it('carries a pasted picture as an attachment, because mail programs show no data URLs', async () => {
     const src = `data:image/png;base64,${Buffer.from(pixel).toString('base64')}`
-    await written({ reply: `<p>Logo: <img src="${src}" alt="logo"></p>` })
+    await written({ html: `<p>Logo: <img src="${src}" alt="logo"></p>` })
     await server.work()
     const [mail] = await taken()
     const [picture] = mail?.attachments ?? []
@@ -195,7 +195,7 @@ describe('a queued mail', () => {
     const text = await form({ file: file('offer.txt', '42 €') })
     const { data: offer } = (await server.admin.post('/files', text.body, { headers: text.headers })).body
     await written({
-      reply: `<p>A<img src="${picture.url}"><img src="${foreign.url}"><img src="https://x.example/a.png?b=1&amp;c=2"></p>`,
+      html: `<p>A<img src="${picture.url}"><img src="${foreign.url}"><img src="https://x.example/a.png?b=1&amp;c=2"></p>`,
       attachment_ids: [picture.id, offer.id],
     })
     await server.work()
@@ -289,7 +289,7 @@ describe('a mail that is not taken', () => {
       error: expect.stringContaining('unknown here'),
     })
     smtp.behave('accept')
-    await server.admin.put(`/emails/${mail.id}`, { reply_to: ['bo@example.com'] })
+    await server.admin.put(`/emails/${mail.id}`, { to: ['bo@example.com'] })
     await later(1000)
     expect(smtp.received).toEqual([])
     await server.admin.post(`/emails/${mail.id}/send`)
@@ -331,7 +331,7 @@ describe('a mail that is not taken', () => {
     server.events()
     // The reply to a refused mail must not reveal the recipients either.
     smtp.behave('refuse')
-    const alone = await written({ bcc: ['hidden@example.com'], reply_to: ['hidden@example.com.example'] })
+    const alone = await written({ bcc: ['hidden@example.com'], to: ['hidden@example.com.example'] })
     await server.work()
     const { error, status } = await shown(alone.id)
     expect([status, error]).toEqual(['failed', expect.stringContaining('unknown here')])

@@ -13,7 +13,7 @@ type Email = Schema<'Email'>
 
 const server = useServer()
 
-const letter = { subject: 'Offer', reply: '<p>Please find it <b>attached</b>.</p>', reply_to: ['ada@example.com'] }
+const letter = { subject: 'Offer', html: '<p>Please find it <b>attached</b>.</p>', to: ['ada@example.com'] }
 
 /** Creates a mail, by default as the administrator. Discards the events. */
 async function written(changes: Record<string, unknown> = {}, caller: Caller = server.admin): Promise<Email> {
@@ -54,16 +54,16 @@ describe('createEmail', () => {
     expect(body.data).toMatchObject({
       id: expect.any(Number),
       subject: 'Offer',
-      reply: '<p>Please find it <b>attached</b>.</p>',
+      html: '<p>Please find it <b>attached</b>.</p>',
       text: 'Please find it attached.',
-      reply_to: ['ada@example.com'],
+      to: ['ada@example.com'],
       cc: ['Bo@example.com'],
       bcc: [],
       from: ['no-reply@localhost'],
       sender: [],
-      name: 'Accord CRM',
+      from_name: 'Accord CRM',
       source: 'web',
-      user_type: 'admin',
+      sender_type: 'user',
       status: 'queued',
       folders: ['outbox'],
       is_read: true,
@@ -80,8 +80,7 @@ describe('createEmail', () => {
     expect(body.data.message_id).toMatch(
       /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}@localhost$/,
     )
-    expect(body.data.unique_id).toBe(body.data.message_id)
-    expect(body.data.reference_ids).toEqual([body.data.message_id])
+    expect(body.data.references).toEqual([body.data.message_id])
     expect(server.events()).toEqual(created)
   })
 
@@ -89,7 +88,7 @@ describe('createEmail', () => {
     const config = { mailFrom: 'sales@crm.example.com', mailFromName: 'Sales', mailDomain: 'crm.example.com' }
     const other = await startServer({ config })
     const { body } = await other.admin.post('/emails', letter)
-    expect(body.data).toMatchObject({ from: ['sales@crm.example.com'], name: 'Sales' })
+    expect(body.data).toMatchObject({ from: ['sales@crm.example.com'], from_name: 'Sales' })
     expect(body.data.message_id).toMatch(/@crm\.example\.com$/)
     await other.close()
   })
@@ -100,15 +99,15 @@ describe('createEmail', () => {
       status: 'draft',
       folders: ['draft'],
       subject: null,
-      reply: null,
+      html: null,
       text: null,
     })
     server.events()
     for (const [body, fields] of [
-      [{}, ['reply', 'reply_to']],
-      [{ subject: 'x', reply: '<p>x</p>' }, ['reply_to']],
-      [{ reply_to: ['a@example.com'], reply: '<script>alert(1)</script>' }, ['reply']],
-      [{ reply: 'x', reply_to: [] }, ['reply_to']],
+      [{}, ['html', 'to']],
+      [{ subject: 'x', html: '<p>x</p>' }, ['to']],
+      [{ to: ['a@example.com'], html: '<script>alert(1)</script>' }, ['html']],
+      [{ html: 'x', to: [] }, ['to']],
     ] as const) {
       const { status, body: problem } = await server.admin.post('/emails', body)
       expect.soft([status, Object.keys(problem.errors)]).toEqual([422, fields])
@@ -121,24 +120,24 @@ describe('createEmail', () => {
     const addresses = (count: number, name: string) =>
       Array.from({ length: count }, (_, n) => `${name}${n}@example.com`)
     const mail = await written({
-      reply_to: ['Ada@example.com', 'b@example.com', 'ada@EXAMPLE.com'],
+      to: ['Ada@example.com', 'b@example.com', 'ada@EXAMPLE.com'],
       cc: ['ada@example.com'],
     })
-    expect([mail.reply_to, mail.cc]).toEqual([['Ada@example.com', 'b@example.com'], ['ada@example.com']])
+    expect([mail.to, mail.cc]).toEqual([['Ada@example.com', 'b@example.com'], ['ada@example.com']])
     const most = await server.admin.post('/emails', {
       ...letter,
-      reply_to: addresses(50, 'a'),
+      to: addresses(50, 'a'),
       cc: addresses(30, 'b'),
       bcc: addresses(20, 'c'),
     })
     expect(most.status).toBe(201)
     const { status, body } = await server.admin.post('/emails', {
       ...letter,
-      reply_to: addresses(50, 'a'),
+      to: addresses(50, 'a'),
       cc: addresses(30, 'b'),
       bcc: addresses(21, 'c'),
     })
-    expect([status, body.errors]).toEqual([422, { reply_to: ['An e-mail has at most 100 recipients; these are 101.'] }])
+    expect([status, body.errors]).toEqual([422, { to: ['An e-mail has at most 100 recipients; these are 101.'] }])
   })
 
   it('files beside its own folder, and into none that only the server fills', async () => {
@@ -190,14 +189,14 @@ describe('an answer', () => {
       subject: 'Re: Offer',
       parent: { id: root.id, subject: 'Offer', from: ['no-reply@localhost'] },
       thread_id: root.id,
-      reference_ids: [root.message_id, answer.message_id],
+      references: [root.message_id, answer.message_id],
       person_id,
       lead_id: lead.id,
     })
     expect(next).toMatchObject({
       subject: 'Re: Offer',
       thread_id: root.id,
-      reference_ids: [root.message_id, answer.message_id, next.message_id],
+      references: [root.message_id, answer.message_id, next.message_id],
       person_id,
       lead_id: null,
     })
@@ -208,10 +207,10 @@ describe('an answer', () => {
     let last = await written()
     const root = last
     for (let n = 0; n < 55; n++) last = await written({ parent_id: last.id })
-    expect(last.reference_ids).toHaveLength(50)
-    expect(last.reference_ids[0]).toBe(root.message_id)
-    expect(last.reference_ids.at(-1)).toBe(last.message_id)
-    expect(new Set(last.reference_ids).size).toBe(50)
+    expect(last.references).toHaveLength(50)
+    expect(last.references[0]).toBe(root.message_id)
+    expect(last.references.at(-1)).toBe(last.message_id)
+    expect(new Set(last.references).size).toBe(50)
   })
 
   it('of any chain of answers is in the thread of the first, in whatever order they are read', async () => {
@@ -237,7 +236,7 @@ describe('an answer', () => {
             const root = roots.get(id)
             const mail = await shown(id)
             expect(mail.thread_id).toBe(root)
-            expect(mail.reference_ids.at(-1)).toBe(mail.message_id)
+            expect(mail.references.at(-1)).toBe(mail.message_id)
             const thread = await server.admin.get(`/emails/${id}/thread?per_page=100`)
             const wanted = mails.filter((each) => roots.get(each.id) === root).map((each) => each.id)
             expect(thread.body.data.map((each: Email) => each.id)).toEqual(wanted)
@@ -254,7 +253,7 @@ describe('an answer', () => {
     const last = await written({ parent_id: answer.id })
     await server.admin.delete(`/emails/${root.id}?type=delete`)
     expect(await shown(answer.id)).toMatchObject({ parent_id: null, parent: null, thread_id: root.id, version: 2 })
-    expect((await shown(last.id)).reference_ids).toContain(root.message_id)
+    expect((await shown(last.id)).references).toContain(root.message_id)
     const roots = await server.admin.get('/emails?is_root=true')
     expect(roots.body.data.map((each: Email) => each.id)).toEqual([answer.id])
     expect((await server.admin.get(`/emails/${last.id}/thread`)).body.meta.total).toBe(2)
@@ -268,18 +267,18 @@ describe('updateEmail', () => {
       await set(id, { status })
       const { status: code, body } = await server.admin.put(`/emails/${id}`, {
         subject: 'New',
-        reply: '<p>New</p><script>x</script>',
+        html: '<p>New</p><script>x</script>',
         bcc: ['c@example.com'],
       })
       expect(code).toBe(200)
       expect(body.data).toMatchObject({
         subject: 'New',
-        reply: '<p>New</p>',
+        html: '<p>New</p>',
         text: 'New',
         bcc: ['c@example.com'],
         status,
       })
-      expect(server.seen.at(-1)?.changed?.sort()).toEqual(['bcc', 'reply', 'subject', 'text'])
+      expect(server.seen.at(-1)?.changed?.sort()).toEqual(['bcc', 'html', 'subject', 'text'])
       expect(server.events()).toEqual(changed)
     }
   })
@@ -306,7 +305,7 @@ describe('updateEmail', () => {
   )
 
   it('accepts what was read, whatever the state, and changes nothing', async () => {
-    const root = await written({ cc: ['b@example.com'], reply: '<p>Hi <img src="https://x.example/a.png"></p>' })
+    const root = await written({ cc: ['b@example.com'], html: '<p>Hi <img src="https://x.example/a.png"></p>' })
     const mail = await written({ parent_id: root.id })
     for (const { id } of [root, mail]) {
       for (const status of ['draft', 'queued', 'sent']) {
@@ -471,9 +470,9 @@ describe('sendEmail', () => {
   })
 
   it('refuses a draft that is not complete with 422, every other mail with 409', async () => {
-    const { id } = await draft({ reply: null, reply_to: [] })
+    const { id } = await draft({ html: null, to: [] })
     const incomplete = await server.admin.post(`/emails/${id}/send`)
-    expect([incomplete.status, Object.keys(incomplete.body.errors)]).toEqual([422, ['reply', 'reply_to']])
+    expect([incomplete.status, Object.keys(incomplete.body.errors)]).toEqual([422, ['html', 'to']])
     for (const status of ['queued', 'sending', 'sent', 'received']) {
       await set(id, { status })
       const { status: code, body } = await server.admin.post(`/emails/${id}/send`)
@@ -497,15 +496,15 @@ describe('sendEmail', () => {
 describe('massUpdateEmails', () => {
   it('moves or marks, one event pair each', async () => {
     const [one, two] = [await written(), await written()]
-    const indices = [one.id, two.id, 99]
-    const moved = await server.admin.post('/emails/mass-update', { indices, folders: ['trash'] })
+    const ids = [one.id, two.id, 99]
+    const moved = await server.admin.post('/emails/mass-update', { ids, folders: ['trash'] })
     expect(moved.body).toMatchObject({
       data: { processed: [one.id, two.id], failed: [{ id: 99, status: 404 }] },
       message: '2 e-mails updated.',
     })
     expect(server.events()).toEqual([...changed, ...changed])
     for (const kind of ['is_read', 'value']) {
-      const { status } = await server.admin.post('/emails/mass-update', { indices: [one.id], [kind]: false })
+      const { status } = await server.admin.post('/emails/mass-update', { ids: [one.id], [kind]: false })
       expect([status, (await shown(one.id)).is_read]).toEqual([200, false])
       await server.admin.put(`/emails/${one.id}`, { is_read: true })
     }
@@ -514,7 +513,7 @@ describe('massUpdateEmails', () => {
   it('does one thing at a time', async () => {
     const { id } = await written()
     for (const body of [{}, { folders: ['starred'], is_read: true }, { is_read: true, value: true }]) {
-      const { status, body: problem } = await server.admin.post('/emails/mass-update', { indices: [id], ...body })
+      const { status, body: problem } = await server.admin.post('/emails/mass-update', { ids: [id], ...body })
       expect.soft([status, Object.keys(problem.errors)]).toEqual([422, ['folders']])
     }
     expect(server.events()).toEqual([])
@@ -522,25 +521,25 @@ describe('massUpdateEmails', () => {
 
   it('changes all or none when it is atomic', async () => {
     const { id } = await written()
-    const body = { indices: [id, 99], is_read: false, atomic: true }
+    const body = { ids: [id, 99], is_read: false, atomic: true }
     const { status, body: problem } = await server.admin.post('/emails/mass-update', body)
     expect([status, problem.code, (await shown(id)).is_read]).toEqual([422, 'mass_failed', true])
   })
 })
 
-describe('massDestroyEmails', () => {
+describe('massDeleteEmails', () => {
   it('does with each what deleting it would do, or what `type` says', async () => {
     const [one, two, three] = [await written(), await written(), await written()]
     await server.admin.delete(`/emails/${two.id}`)
     server.events()
-    const first = await server.admin.post('/emails/mass-destroy', { indices: [one.id, two.id] })
+    const first = await server.admin.post('/emails/mass-delete', { ids: [one.id, two.id] })
     expect(first.body.data.processed).toEqual([one.id, two.id])
     expect(server.events()).toEqual([...changed, ...deleted])
     expect((await shown(one.id)).folders).toEqual(['trash'])
-    const trash = await server.admin.post('/emails/mass-destroy', { indices: [one.id, three.id], type: 'trash' })
+    const trash = await server.admin.post('/emails/mass-delete', { ids: [one.id, three.id], type: 'trash' })
     expect(trash.body.data.processed).toEqual([one.id, three.id])
     server.events()
-    await server.admin.post('/emails/mass-destroy', { indices: [one.id, three.id, 99], type: 'delete' })
+    await server.admin.post('/emails/mass-delete', { ids: [one.id, three.id, 99], type: 'delete' })
     expect(server.events()).toEqual([...deleted, ...deleted])
     expect((await server.admin.get('/emails')).body.meta.total).toBe(0)
   })
@@ -559,8 +558,8 @@ describe('listEmails', () => {
       lead_id: null,
       subject: null,
     })
-    const three = await written({ reply: '<p>Something <i>else</i></p>', subject: null })
-    await set(three.id, { status: 'received', source: 'email', user_type: 'person', is_read: 0 }, 'inbox')
+    const three = await written({ html: '<p>Something <i>else</i></p>', subject: null })
+    await set(three.id, { status: 'received', source: 'email', sender_type: 'person', is_read: 0 }, 'inbox')
     await set(one.id, { sent_at: '2026-03-02T10:00:00.000Z' })
     const expected: [query: string, ids: Email[]][] = [
       ['folder=starred,inbox', [three, one]],
@@ -568,7 +567,7 @@ describe('listEmails', () => {
       ['status=draft', [two]],
       ['is_read=false', [three]],
       ['source=email', [three]],
-      ['user_type=admin', [two, one]],
+      ['sender_type=user', [two, one]],
       [`person_id=${lead.person_id}`, [two]],
       ['person_id[null]=true', [three, one]],
       [`lead_id=${lead.id}`, [one]],
@@ -608,7 +607,7 @@ describe('listEmails', () => {
     expect(first.lead).toMatchObject({ lead_value: lead.lead_value, emails_count: 3 })
     expect(first.children.map(({ id }: Email) => id)).toEqual(answers.map(({ id }) => id))
     expect(first.children[0].children).toBeUndefined()
-    expect(second.parent).toMatchObject({ id: root.id, reply: root.reply })
+    expect(second.parent).toMatchObject({ id: root.id, html: root.html })
     expect(second.children).toEqual([])
   })
 })
@@ -792,12 +791,12 @@ describe('deleteUser', () => {
 
 describe('the event log', () => {
   it('leaves out bodies of more than 64 KiB, and nothing else', async () => {
-    const long = await written({ reply: `<p>${'long '.repeat(14_000)}</p>` })
+    const long = await written({ html: `<p>${'long '.repeat(14_000)}</p>` })
     const short = await written()
     const rows = await server.store.db.selectFrom('events').selectAll().where('entity_type', '=', 'emails').execute()
     const logged = (id: number) => JSON.parse(rows.find(({ entity_id }) => entity_id === id)?.after ?? '{}')
     expect(logged(short.id)).toEqual(short)
-    const { reply: _reply, text: _text, ...rest } = long
+    const { html: _html, text: _text, ...rest } = long
     expect(logged(long.id)).toEqual(rest)
   })
 })

@@ -196,7 +196,7 @@ describe('listEvents as a stream', () => {
     const [one, other] = [await follow('', {}, token), await follow('', {}, await tokenOf(id))]
     await call('DELETE', `/tokens/${token.split('|')[0]}`)
     await one.ended
-    await call('PUT', `/settings/users/${id}`, { status: false })
+    await call('PUT', `/settings/users/${id}`, { is_active: false })
     await other.ended
     expect([...one.told, ...other.told].map(({ data }) => data.entity_type)).not.toContain('nothing')
   })

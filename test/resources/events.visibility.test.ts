@@ -39,7 +39,7 @@ const made = async (path: string, body?: object): Promise<any> => {
 const webhook = (): Promise<{ id: number }> =>
   made('/settings/webhooks', {
     name: 'All',
-    end_point: 'https://hooks.example.com/x',
+    url: 'https://hooks.example.com/x',
     entity_type: null,
     method: 'post',
     payload_type: 'default',
@@ -59,7 +59,7 @@ async function sentCampaign(): Promise<number> {
   await make.person({ name: 'Hers', emails: [{ value: 'hers@example.com' }], user_id: anna.id })
   await make.person({ name: 'His', emails: [{ value: 'his@example.com' }], user_id: ben.id })
   const template = await made('/settings/email-templates', { name: 'T', subject: 'S', content: '<p>Hello</p>' })
-  const campaign = { name: 'C', subject: 'S', status: true, marketing_template_id: template.id }
+  const campaign = { name: 'C', subject: 'S', is_active: true, email_template_id: template.id }
   const { id } = await made('/settings/marketing/campaigns', campaign)
   await made(`/settings/marketing/campaigns/${id}/run`)
   await server.work()
@@ -111,7 +111,7 @@ describe('mails in folders that the caller may not open', () => {
     const keys = ['settings.automation', 'settings.automation.webhooks', 'mail', 'mail.sent', 'events']
     const clerk = await addUser(server, 'Clerk', { permissions: keys })
     const { id: hook } = await webhook()
-    const draft = { subject: 'Draft', reply: 'x', reply_to: ['a@example.com'], is_draft: true }
+    const draft = { subject: 'Draft', html: 'x', to: ['a@example.com'], is_draft: true }
     const [kept, gone] = [await made('/emails', draft), await made('/emails', draft)]
     expect((await server.admin.delete(`/emails/${gone.id}?type=delete`)).status).toBe(200)
     await server.work()

@@ -79,7 +79,7 @@ describe('kanbanLeads', () => {
     const { body: tag } = await server.admin.post('/tags', { name: 'VIP' })
     await lead({ products: [{ product_id: product.data.id }], tag_ids: [tag.data.id] })
     const [listed] = (await server.admin.get('/leads')).body.data
-    expect(listed.lead_products).toHaveLength(1)
+    expect(listed.products).toHaveLength(1)
     expect(column(await board(), stage.new).leads.data).toEqual([listed])
   })
 

@@ -81,7 +81,7 @@ describe('a lead', () => {
       lead_pipeline_stage_id: ['No stage has the name Visti. Did you mean `Visit`?'],
     })
     const elsewhere = await lead({})
-    const mass = (...indices: number[]) => ({ indices, value: { name: 'Won' } })
+    const mass = (...ids: number[]) => ({ ids, value: { name: 'Won' } })
     expect((await server.admin.post('/leads/mass-update', mass(inField.id))).status).toBe(200)
     expect((await server.admin.get(`/leads/${inField.id}`)).body.data.stage.id).toBe(own[2])
     const many = await errorsOf('/leads/mass-update', mass(inField.id, elsewhere.id))
@@ -175,8 +175,7 @@ describe('a hidden record', () => {
     const pipeline = await post('/pipelines', { name: newName('Secret') })
     const lead = await post('/leads', { title: 'Hidden', lead_value: 1, user_id: 1, lead_pipeline_id: pipeline.id })
     const seller = await addUser(server, newName('seller'), { view: 'individual' })
-    const errors = (id: number) =>
-      errorsOf('/leads/mass-update', { indices: [id], value: { name: 'zzzzz' } }, seller.post)
+    const errors = (id: number) => errorsOf('/leads/mass-update', { ids: [id], value: { name: 'zzzzz' } }, seller.post)
     expect(await errors(lead.id)).toEqual(await errors(999_999))
   })
 
@@ -193,7 +192,7 @@ describe('a mass update', () => {
     const pipeline = await post('/pipelines', { name: newName('Own') })
     const lead = await post('/leads', { title: 'Own', lead_value: 1, lead_pipeline_id: pipeline.id })
     const changes = { lead_pipeline_stage_id: { name: 'Won' } }
-    const { status, text } = await server.admin.post('/leads/mass-update', { indices: [lead.id], changes })
+    const { status, text } = await server.admin.post('/leads/mass-update', { ids: [lead.id], changes })
     expect(status, text).toBe(200)
     const { stage } = (await server.admin.get(`/leads/${lead.id}`)).body.data
     expect(pipeline.stages.map(({ id }: { id: number }) => id)).toContain(stage.id)
@@ -202,8 +201,8 @@ describe('a mass update', () => {
 
   it.each([[[{ toString: 1, valueOf: 1 }]], [{ toString: 1, valueOf: 1 }], ['1'], [null]])(
     'refuses %j as ids beside a name',
-    async (indices) => {
-      expect((await server.admin.post('/leads/mass-update', { indices, value: { name: 'New' } })).status).toBe(422)
+    async (ids) => {
+      expect((await server.admin.post('/leads/mass-update', { ids, value: { name: 'New' } })).status).toBe(422)
     },
   )
 })

@@ -151,7 +151,7 @@ describe('createLead', () => {
   it('keeps product lines with the price of the product and sums them up', async () => {
     const gtx = await product('gtx', 4821.5)
     const lead = await created({ products: [{ product_id: gtx.id, quantity: 3 }] })
-    expect(lead.lead_products).toMatchObject([
+    expect(lead.products).toMatchObject([
       { product_id: gtx.id, quantity: 3, price: 4821.5, amount: 14464.5, name: 'GTX', sku: 'gtx' },
     ])
     expect(lead.products_amount).toBe(14464.5)
@@ -298,16 +298,16 @@ describe('updateLead', () => {
     const [a, b, c] = [await product('a', 1), await product('b', 2), await product('c', 3)]
     const lead = await created({ products: [{ product_id: a.id }, { product_id: b.id }] })
     const { body } = await server.admin.put(`/leads/${lead.id}`, {
-      products: [{ id: lead.lead_products[0].id, quantity: 5 }, { product_id: c.id }],
+      products: [{ id: lead.products[0].id, quantity: 5 }, { product_id: c.id }],
     })
-    expect(body.data.lead_products.map((line: any) => [line.sku, line.quantity, line.amount])).toEqual([
+    expect(body.data.products.map((line: any) => [line.sku, line.quantity, line.amount])).toEqual([
       ['a', 5, 5],
       ['c', 1, 3],
     ])
-    expect(body.data.lead_products[0].id).toBe(lead.lead_products[0].id)
-    expect(server.seen.at(-1)?.changed).toEqual(['lead_products', 'products_amount'])
+    expect(body.data.products[0].id).toBe(lead.products[0].id)
+    expect(server.seen.at(-1)?.changed).toEqual(['products', 'products_amount'])
     const emptied = await server.admin.put(`/leads/${lead.id}`, { products: [] })
-    expect(emptied.body.data.lead_products).toEqual([])
+    expect(emptied.body.data.products).toEqual([])
   })
 
   it('refuses a product twice and an amount no field can hold', async () => {
@@ -434,7 +434,7 @@ describe('massUpdateLeads', () => {
   it('moves each lead on its own and says which were not', async () => {
     const [a, b] = [await created(), await created()]
     const { status, body } = await server.admin.post('/leads/mass-update', {
-      indices: [a.id, b.id, 99, a.id],
+      ids: [a.id, b.id, 99, a.id],
       value: stage.won,
     })
     expect(status).toBe(200)
@@ -456,7 +456,7 @@ describe('massUpdateLeads', () => {
   it('changes no lead when one fails and the call is atomic', async () => {
     const a = await created()
     const { status, body } = await server.admin.post('/leads/mass-update', {
-      indices: [a.id, 99],
+      ids: [a.id, 99],
       changes: { title: 'New' },
       atomic: true,
     })
@@ -467,7 +467,7 @@ describe('massUpdateLeads', () => {
 
   it('wants either a value or changes', async () => {
     const a = await created()
-    expect((await server.admin.post('/leads/mass-update', { indices: [a.id] })).status).toBe(422)
+    expect((await server.admin.post('/leads/mass-update', { ids: [a.id] })).status).toBe(422)
   })
 })
 
@@ -561,7 +561,7 @@ describe('attachLeadProduct', () => {
   it('has a quantity with decimals, as an item of a quote has, and rounds its amount as printed', async () => {
     const gtx = await product('gtx', 9.99)
     const lead = await created({ products: [{ product_id: gtx.id, quantity: 0.25 }] })
-    expect(lead).toMatchObject({ products_amount: 2.5, lead_products: [{ quantity: 0.25, amount: 2.5 }] })
+    expect(lead).toMatchObject({ products_amount: 2.5, products: [{ quantity: 0.25, amount: 2.5 }] })
     const path = `/leads/${lead.id}/products`
     const most = { product_id: gtx.id, price: 0.01, quantity: 99_999_999_999.9999 }
     expect((await server.admin.post(path, most)).body.data).toMatchObject({
@@ -576,7 +576,7 @@ describe('attachLeadProduct', () => {
     const gtx = await product('gtx', 10)
     const lead = await created({ products: [{ product_id: gtx.id }] })
     await server.admin.delete(`/products/${gtx.id}`)
-    expect((await server.admin.get(`/leads/${lead.id}`)).body.data.lead_products).toMatchObject([
+    expect((await server.admin.get(`/leads/${lead.id}`)).body.data.products).toMatchObject([
       { product_id: null, product: null, name: 'GTX', sku: 'gtx' },
     ])
   })
@@ -608,6 +608,6 @@ describe('deleteLead', () => {
       .where('name', '=', 'lead.delete.after')
       .executeTakeFirstOrThrow()
     expect(row).toMatchObject({ entity_type: 'leads', entity_id: lead.id, actor_id: 1, after: null })
-    expect(JSON.parse(row.before ?? '')).toMatchObject({ title: 'Deal', lead_products: [{ sku: 'gtx' }] })
+    expect(JSON.parse(row.before ?? '')).toMatchObject({ title: 'Deal', products: [{ sku: 'gtx' }] })
   })
 })

@@ -68,7 +68,7 @@ describe('the totals', () => {
           else if (what === 'delete') await server.admin.delete(`/leads/${id}`)
           else if (what === 'restore') await server.admin.post(`/leads/${id}/restore`)
           else if (what === 'mass')
-            await server.admin.post('/leads/mass-update', { indices: ids, changes: { lead_value: value } })
+            await server.admin.post('/leads/mass-update', { ids, changes: { lead_value: value } })
           else if (what === 'dry')
             await server.admin.put(`/leads/${id}`, { lead_value: value }, { headers: { 'accord-dry-run': 'true' } })
           else await server.admin.put(`/leads/${id}`, { lead_value: value, user_id: 999 })

@@ -84,10 +84,10 @@ describe('detachLeadQuote and detachQuoteLead', () => {
 describe('attachLeadEmail', () => {
   it('shows a mail that was linked before to those alone who may read mail', async () => {
     const lead = await given(server.admin).lead({ user_id: anna.id })
-    const draft = { subject: 'Terms', reply: '<p>hushed terms</p>', reply_to: ['a@example.com'], is_draft: true }
+    const draft = { subject: 'Terms', html: '<p>hushed terms</p>', to: ['a@example.com'], is_draft: true }
     const mail = (await server.admin.post('/emails', { ...draft, lead_id: lead.id })).body.data
     const attach = (caller: Caller) => caller.post(`/leads/${lead.id}/emails`, { email_id: mail.id })
-    expect((await attach(server.admin)).body.data.reply).toContain('hushed terms')
+    expect((await attach(server.admin)).body.data.html).toContain('hushed terms')
     for (const [abilities, required] of [
       [['leads:read', 'leads:write'], 'emails:write'],
       [['leads:read', 'leads:write', 'emails:write'], 'emails:read'],
@@ -108,7 +108,7 @@ describe('previewCampaign', () => {
     const content = '<p>{%persons.name%} {%persons.emails%}</p>'
     const post = async (path: string, body: object) => (await server.admin.post(path, body)).body.data
     const template = await post('/settings/email-templates', { name: 'T', subject: 'S', content })
-    const campaign = { name: 'C', subject: 'S', marketing_template_id: template.id }
+    const campaign = { name: 'C', subject: 'S', email_template_id: template.id }
     const { id } = await post('/settings/marketing/campaigns', campaign)
     const path = `/settings/marketing/campaigns/${id}/preview`
     expect((await server.admin.get(path)).text).toContain('hushed')

@@ -13,7 +13,7 @@ beforeAll(async () => {
   ).body.data.id
 })
 
-const body = () => ({ name: `Campaign ${unique()}`, subject: 'News', marketing_template_id: template, status: false })
+const body = () => ({ name: `Campaign ${unique()}`, subject: 'News', email_template_id: template, is_active: false })
 const tokenWith = (...abilities: string[]) => server.as(1, ['automation:*', ...abilities])
 
 it.each([
@@ -39,7 +39,7 @@ it('asks nothing of a change that changes nothing, which lends no rights', async
 })
 
 it('needs the same for a change of the template of an active campaign', async () => {
-  const made = await server.admin.post(path, { ...body(), status: true })
+  const made = await server.admin.post(path, { ...body(), is_active: true })
   expect(made.status, made.text).toBe(201)
   const change = { content: `<p>${unique()}</p>` }
   const put = (caller: Awaited<ReturnType<typeof tokenWith>>) =>

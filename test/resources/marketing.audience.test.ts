@@ -55,14 +55,14 @@ const attempt = async (audience: object | undefined, caller: Caller = server.adm
   caller.post(campaigns, {
     name: 'Spring',
     subject: 'Hello {%persons.name%}',
-    status: true,
-    marketing_template_id: 1,
+    is_active: true,
+    email_template_id: 1,
     ...(audience && { audience }),
   })
 const campaign = async (audience?: object): Promise<number> => {
   const { body, status, text } = await attempt(audience)
   expect(status === 201 ? '' : text).toBe('')
-  await server.admin.put(`${campaigns}/${body.data.id}`, { marketing_template_id: await template() })
+  await server.admin.put(`${campaigns}/${body.data.id}`, { email_template_id: await template() })
   server.events()
   return body.data.id
 }
@@ -296,11 +296,11 @@ describe('an audience that lost what it names', () => {
     expect([server.events(), await ledger(id), recipients()]).toEqual([[], [], []])
     const renamed = await server.admin.put(`${campaigns}/${id}`, { name: 'Later' })
     expect(renamed.status).toBe(200)
-    const off = await server.admin.put(`${campaigns}/${id}`, { ...renamed.body.data, status: false })
+    const off = await server.admin.put(`${campaigns}/${id}`, { ...renamed.body.data, is_active: false })
     expect(off.status).toBe(200)
-    const on = await server.admin.put(`${campaigns}/${id}`, { status: true })
+    const on = await server.admin.put(`${campaigns}/${id}`, { is_active: true })
     expect([on.status, on.body.errors]).toEqual([422, { audience: [expect.stringMatching(sentence)] }])
-    const mended = await server.admin.put(`${campaigns}/${id}`, { status: true, audience: { type: 'all' } })
+    const mended = await server.admin.put(`${campaigns}/${id}`, { is_active: true, audience: { type: 'all' } })
     expect(mended.status).toBe(200)
     await run(id)
     expect(recipients()).toEqual(['ada@example.com'])
@@ -622,11 +622,11 @@ describe('testCampaign', () => {
     const vip = await tag('vip')
     const id = await campaign({ type: 'tag', tag_id: vip })
     await server.admin.delete(`/tags/${vip}`)
-    await server.admin.put(`${campaigns}/${id}`, { status: false })
+    await server.admin.put(`${campaigns}/${id}`, { is_active: false })
     const test = () => server.admin.post(`${campaigns}/${id}/test-send`, { user_ids: [1] })
     expect((await test()).body.data).toMatchObject({ person_id: null, subject: expect.stringMatching(/^\[Test\] /) })
-    const { marketing_template_id } = await show(id)
-    await server.admin.delete(`/settings/email-templates/${marketing_template_id}`)
+    const { email_template_id } = await show(id)
+    await server.admin.delete(`/settings/email-templates/${email_template_id}`)
     const refused = await test()
     expect([refused.status, refused.body.code]).toEqual([409, 'state_conflict'])
   })

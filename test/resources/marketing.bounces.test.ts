@@ -43,7 +43,7 @@ async function receive(fields: Record<string, string | File>): Promise<void> {
 }
 
 async function sentEmail(changes: Record<string, unknown> = {}) {
-  const letter = { subject: 'Offer', reply: '<p>Hi</p>', reply_to: ['gone@example.com', 'bo@example.com'], ...changes }
+  const letter = { subject: 'Offer', html: '<p>Hi</p>', to: ['gone@example.com', 'bo@example.com'], ...changes }
   const { body } = await server.admin.post('/emails', letter)
   await server.work()
   return body.data as { id: number; message_id: string }
@@ -103,7 +103,7 @@ describe('a bounce of a sent e-mail', () => {
   })
 
   it('never shows a hidden recipient', async () => {
-    const mail = await sentEmail({ reply_to: ['bo@example.com'], bcc: ['gone@example.com'] })
+    const mail = await sentEmail({ to: ['bo@example.com'], bcc: ['gone@example.com'] })
     await receive({ email: bounce(mail.message_id, 'gone@example.com', '5.1.1') })
     expect((await shown(mail.id)).error).toBe('Bounced for a hidden recipient: 550 5.1.1 unknown')
     expect(await suppressed()).toEqual([['gone@example.com', 'bounced']])
@@ -118,7 +118,7 @@ describe('a bounce of a campaign', () => {
       subject: 'A',
       content: '<p>A</p>',
     })
-    const sent = { name: 'Spring', subject: 'Hi', status: true, marketing_template_id: template.body.data.id }
+    const sent = { name: 'Spring', subject: 'Hi', is_active: true, email_template_id: template.body.data.id }
     const { id } = (await server.admin.post(campaigns, sent)).body.data
     await server.admin.post(`${campaigns}/${id}/run`)
     await server.work()

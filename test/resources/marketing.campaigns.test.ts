@@ -61,8 +61,8 @@ const template = async (content = '<p>Dear {%persons.name%}</p>'): Promise<numbe
 const event = async (date: string | null): Promise<number> =>
   (await server.admin.post(`${marketing}/events`, { name: 'Fair', description: 'Hall 4.', date })).body.data.id
 const campaign = async (changes: object = {}): Promise<number> => {
-  const marketing_template_id = await template()
-  const sent = { name: 'Spring', subject: 'Hello {%persons.name%}', status: true, marketing_template_id, ...changes }
+  const email_template_id = await template()
+  const sent = { name: 'Spring', subject: 'Hello {%persons.name%}', is_active: true, email_template_id, ...changes }
   const { body } = await server.admin.post(campaigns, sent)
   server.events()
   return body.data.id
@@ -128,7 +128,7 @@ describe('runCampaign', () => {
     const content = '<p><a href="{% unsubscribe_url %}">No more</a></p><script>alert(1)</script>'
     await run(
       await campaign({
-        marketing_template_id: await server.admin
+        email_template_id: await server.admin
           .post('/settings/email-templates', { name: 'Own', subject: 's', content })
           .then(({ body }) => body.data.id),
       }),
@@ -141,12 +141,12 @@ describe('runCampaign', () => {
 
   it('refuses an inactive campaign and one without a template, and queues nothing', async () => {
     await person('Ada', 'ada@example.com')
-    const id = await campaign({ status: false })
+    const id = await campaign({ is_active: false })
     const answer = await run(id)
     expect([answer.status, answer.body.code]).toEqual([409, 'state_conflict'])
     await server.store.db
       .updateTable('marketing_campaigns')
-      .set({ status: 1, marketing_template_id: null })
+      .set({ is_active: 1, email_template_id: null })
       .where('id', '=', id)
       .execute()
     expect((await run(id)).body.code).toBe('state_conflict')
@@ -263,15 +263,15 @@ describe('the daily run', () => {
         await server.admin.post(campaigns, {
           name: 'x',
           subject: 's',
-          status: true,
-          marketing_template_id: 1,
+          is_active: true,
+          email_template_id: 1,
           ...changes,
         })
       ).body.data.id
     const tomorrow = await more({ marketing_event_id: body.data.id })
     const dateless = await more({ marketing_event_id: open.data.id })
     const always = await more({})
-    const inactive = await more({ status: false })
+    const inactive = await more({ is_active: false })
     await server.tick()
     const sent = async () =>
       Promise.all([today, tomorrow, dateless, always, inactive].map(async (id) => (await stats(id)).sent))
@@ -314,7 +314,7 @@ describe('the daily run', () => {
       description: 'x',
       date: '2026-03-04',
     })
-    const again = { name: 'x', subject: 's', status: true, marketing_template_id: 1, marketing_event_id: body.data.id }
+    const again = { name: 'x', subject: 's', is_active: true, email_template_id: 1, marketing_event_id: body.data.id }
     const { body: onTime } = await server.admin.post(campaigns, again)
     await server.tick()
     await at('2026-03-04T10:30:00.000Z')
@@ -357,8 +357,8 @@ describe('the pace', () => {
     const { body } = await server.admin.post(campaigns, {
       name: 'x',
       subject: 's',
-      status: true,
-      marketing_template_id: 1,
+      is_active: true,
+      email_template_id: 1,
     })
     await run(first)
     await run(body.data.id)
@@ -447,12 +447,12 @@ describe('sending', () => {
     await person('Ada', 'ada@example.com')
     const id = await campaign()
     await run(id)
-    await server.admin.put(`${campaigns}/${id}`, { status: false })
+    await server.admin.put(`${campaigns}/${id}`, { is_active: false })
     await server.work()
     server.clock.advanceMs(60 * minute)
     await server.work()
     expect([smtp.received, (await stats(id)).queued]).toEqual([[], 1])
-    await server.admin.put(`${campaigns}/${id}`, { status: true })
+    await server.admin.put(`${campaigns}/${id}`, { is_active: true })
     await server.work()
     expect([smtp.received.length, (await stats(id)).sent]).toEqual([1, 1])
   })
@@ -484,10 +484,10 @@ describe('sending', () => {
     await person('Ada', 'ada@example.com')
     const id = await campaign({ marketing_event_id: await event('2026-03-02') })
     await run(id)
-    await server.admin.put(`${campaigns}/${id}`, { status: false })
+    await server.admin.put(`${campaigns}/${id}`, { is_active: false })
     await server.work()
     server.clock.set('2026-03-03T00:00:00.000Z')
-    await server.admin.put(`${campaigns}/${id}`, { status: true })
+    await server.admin.put(`${campaigns}/${id}`, { is_active: true })
     await server.work()
     expect(smtp.received).toEqual([])
     expect(await sends(id)).toMatchObject([
@@ -512,10 +512,10 @@ describe('sending', () => {
     await person('Ada', 'ada@example.com')
     const id = await campaign({ marketing_event_id: await event('2026-03-02') })
     await run(id)
-    await server.admin.put(`${campaigns}/${id}`, { status: false })
+    await server.admin.put(`${campaigns}/${id}`, { is_active: false })
     await server.work()
     server.clock.set('2026-03-02T23:59:59.000Z')
-    await server.admin.put(`${campaigns}/${id}`, { status: true })
+    await server.admin.put(`${campaigns}/${id}`, { is_active: true })
     await server.work()
     expect(recipients()).toEqual(['ada@example.com'])
   })
@@ -596,13 +596,13 @@ describe('what is queued', () => {
     const ctx = systemContext(server.app.services, 'cli')
     await queueAll(ctx, { campaign_id: id, occurrence: 'once' })
     expect(await stats(id)).toMatchObject({ queued: 1 })
-    await server.admin.put(`${campaigns}/${id}`, { status: false })
+    await server.admin.put(`${campaigns}/${id}`, { is_active: false })
     await server.work()
     expect(smtp.received).toEqual([])
     const { body } = await server.admin.get('/contacts/persons')
     await server.admin.put(`/contacts/persons/${body.data[0].id}`, { name: 'Ada Lovelace' })
-    await server.admin.put(`${campaigns}/${id}`, { subject: 'Hello {%persons.name%}', status: true })
-    const { marketing_template_id: template } = (await server.admin.get(`${campaigns}/${id}`)).body.data
+    await server.admin.put(`${campaigns}/${id}`, { subject: 'Hello {%persons.name%}', is_active: true })
+    const { email_template_id: template } = (await server.admin.get(`${campaigns}/${id}`)).body.data
     await server.admin.put(`/settings/email-templates/${template}`, { content: '<p>Corrected</p>' })
     await server.work()
     const { subject, html } = await PostalMime.parse(smtp.received[0]?.raw ?? '')
@@ -879,7 +879,7 @@ describe('previewCampaign', () => {
     await run(id)
     await server.work()
     expect(await preview()).toMatchObject({ recipients: 0, suppressed: 1, already_sent: 1 })
-    await server.admin.put(`${campaigns}/${id}`, { status: false })
+    await server.admin.put(`${campaigns}/${id}`, { is_active: false })
     expect((await preview()).next_run).toBeNull()
   })
 
@@ -926,8 +926,8 @@ describe('previewCampaign', () => {
 
   it('is said when a campaign is saved after the run of the day of its event, until it has run', async () => {
     const body = {
-      ...{ name: 'Late', subject: 'Hello', status: true },
-      marketing_template_id: await template(),
+      ...{ name: 'Late', subject: 'Hello', is_active: true },
+      email_template_id: await template(),
       marketing_event_id: await event('2026-03-01'),
     }
     const made = await server.admin.post(campaigns, body)
@@ -939,8 +939,8 @@ describe('previewCampaign', () => {
     ])
     const { id } = made.body.data
     const change = async (changes: object) => (await server.admin.put(`${campaigns}/${id}`, changes)).body.meta
-    expect(await change({ status: false })).toBeUndefined()
-    expect((await change({ status: true })).warnings).toHaveLength(1)
+    expect(await change({ is_active: false })).toBeUndefined()
+    expect((await change({ is_active: true })).warnings).toHaveLength(1)
     await run(id)
     expect(await change({ subject: 'Hello again' })).toBeUndefined()
   })

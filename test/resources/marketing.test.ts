@@ -11,7 +11,7 @@ const event = async (changes: object = {}) =>
   (await server.admin.post(events, { name: 'Trade fair', description: 'Hall 4.', date: '2026-04-01', ...changes })).body
     .data
 const campaign = async (changes: object = {}) =>
-  (await server.admin.post(campaigns, { name: 'Invitation', subject: 'Meet us', marketing_template_id: 1, ...changes }))
+  (await server.admin.post(campaigns, { name: 'Invitation', subject: 'Meet us', email_template_id: 1, ...changes }))
     .body.data
 
 describe('createMarketingEvent', () => {
@@ -73,7 +73,7 @@ describe('deleteMarketingEvent', () => {
     })
     expect(server.events()).toEqual(['settings.marketing.events.delete.before'])
     await server.admin.delete(`${campaigns}/${used.id}`)
-    expect((await server.admin.post(`${events}/mass-destroy`, { indices: [id, 99] })).body.data).toEqual({
+    expect((await server.admin.post(`${events}/mass-delete`, { ids: [id, 99] })).body.data).toEqual({
       processed: [id],
       failed: [expect.objectContaining({ id: 99, status: 404 })],
     })
@@ -85,24 +85,24 @@ describe('createCampaign', () => {
     const { id } = await event()
     const created = await campaign({ marketing_event_id: id })
     expect(created).toMatchObject({
-      status: false,
-      marketing_template: { id: 1, name: 'Activity created' },
+      is_active: false,
+      email_template: { id: 1, name: 'Activity created' },
       marketing_event: { id, name: 'Trade fair', date: '2026-04-01' },
     })
-    const { body } = await server.admin.get(`${campaigns}/${created.id}?include=event,template`)
+    const { body } = await server.admin.get(`${campaigns}/${created.id}?include=marketing_event,email_template`)
     expect(body.data.marketing_event).toMatchObject({ description: 'Hall 4.', version: 1 })
-    expect(body.data.marketing_template).toMatchObject({ subject: expect.any(String), content: expect.any(String) })
+    expect(body.data.email_template).toMatchObject({ subject: expect.any(String), content: expect.any(String) })
   })
 
   it('refuses a template or an event that does not exist, both at once', async () => {
     const { status, body } = await server.admin.post(campaigns, {
       name: 'x',
       subject: 'y',
-      marketing_template_id: 99,
+      email_template_id: 99,
       marketing_event_id: 99,
     })
     expect(status).toBe(422)
-    expect(Object.keys(body.errors)).toEqual(['marketing_template_id', 'marketing_event_id'])
+    expect(Object.keys(body.errors)).toEqual(['email_template_id', 'marketing_event_id'])
     expect(server.events()).toEqual([])
   })
 })
@@ -112,13 +112,13 @@ describe('deleteEmailTemplate', () => {
     const template = (
       await server.admin.post('/settings/email-templates', { name: 'Spring', subject: 's', content: '<p>c</p>' })
     ).body.data
-    const { id } = await campaign({ marketing_template_id: template.id, status: true })
+    const { id } = await campaign({ email_template_id: template.id, is_active: true })
     const path = `/settings/email-templates/${template.id}`
     expect((await server.admin.delete(path)).body).toMatchObject({
       code: 'in_use',
       conflicts: [{ entity_type: 'campaigns', id }],
     })
-    await server.admin.put(`${campaigns}/${id}`, { status: false })
+    await server.admin.put(`${campaigns}/${id}`, { is_active: false })
     server.events()
     expect((await server.admin.delete(path)).status).toBe(200)
     expect(server.events()).toEqual([
@@ -128,15 +128,15 @@ describe('deleteEmailTemplate', () => {
       'settings.email_templates.delete.after',
     ])
     const left = (await server.admin.get(`${campaigns}/${id}`)).body.data
-    expect(left).toMatchObject({ marketing_template_id: null, marketing_template: null, version: 3 })
-    expect((await server.admin.put(`${campaigns}/${id}`, { status: true })).status).toBe(422)
+    expect(left).toMatchObject({ email_template_id: null, email_template: null, version: 3 })
+    expect((await server.admin.put(`${campaigns}/${id}`, { is_active: true })).status).toBe(422)
     const same = await server.admin.put(`${campaigns}/${id}`, left)
     expect([same.status, same.body.data]).toEqual([200, left])
-    expect((await server.admin.put(`${campaigns}/${id}`, { ...left, status: true })).status).toBe(422)
-    const renewed = await server.admin.put(`${campaigns}/${id}`, { marketing_template_id: 1, subject: 'Meet\nus' })
-    expect(renewed.body.data).toMatchObject({ marketing_template_id: 1, subject: 'Meet us' })
-    const none = await server.admin.put(`${campaigns}/${id}`, { marketing_template_id: null })
-    expect(none.body.errors).toEqual({ marketing_template_id: ['The field is required.'] })
+    expect((await server.admin.put(`${campaigns}/${id}`, { ...left, is_active: true })).status).toBe(422)
+    const renewed = await server.admin.put(`${campaigns}/${id}`, { email_template_id: 1, subject: 'Meet\nus' })
+    expect(renewed.body.data).toMatchObject({ email_template_id: 1, subject: 'Meet us' })
+    const none = await server.admin.put(`${campaigns}/${id}`, { email_template_id: null })
+    expect(none.body.errors).toEqual({ email_template_id: ['The field is required.'] })
   })
 
   it('refuses while a workflow sends it', async () => {

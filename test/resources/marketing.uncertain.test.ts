@@ -31,7 +31,7 @@ async function running(...addresses: string[]): Promise<number> {
   for (const value of addresses) await given(server.admin).person({ emails: [{ value, label: 'work' }] })
   const template = { name: 'Spring', subject: 'Unused', content: '<p>Dear {%persons.name%}</p>' }
   const made = await server.admin.post('/settings/email-templates', template)
-  const sent = { name: 'Spring', subject: 'Hello', status: true, marketing_template_id: made.body.data.id }
+  const sent = { name: 'Spring', subject: 'Hello', is_active: true, email_template_id: made.body.data.id }
   const { id } = (await server.admin.post(campaigns, sent)).body.data
   expect((await server.admin.post(`${campaigns}/${id}/run`)).status).toBe(202)
   server.events()
@@ -186,18 +186,17 @@ describe('resendCampaignSend', () => {
 
   it('refuses what is not uncertain, of another campaign, of an inactive one, and without the permission', async () => {
     const { id, send } = await uncertain()
-    const { id: other } = (
-      await server.admin.post(campaigns, { name: 'Other', subject: 'S', marketing_template_id: 1 })
-    ).body.data
+    const { id: other } = (await server.admin.post(campaigns, { name: 'Other', subject: 'S', email_template_id: 1 }))
+      .body.data
     expect((await resend(other, send)).status).toBe(404)
     const reader = await someone(server, ['settings', 'settings.automation', 'settings.automation.campaigns'])
     expect((await resend(id, send, reader.caller)).status).toBe(403)
-    await server.admin.put(`${campaigns}/${id}`, { status: false })
+    await server.admin.put(`${campaigns}/${id}`, { is_active: false })
     expect((await resend(id, send)).body).toMatchObject({
       code: 'state_conflict',
       detail: 'The campaign is not active.',
     })
-    await server.admin.put(`${campaigns}/${id}`, { status: true })
+    await server.admin.put(`${campaigns}/${id}`, { is_active: true })
     expect((await resend(id, send)).status).toBe(202)
     const again = await resend(id, send)
     expect([again.status, again.body.code]).toEqual([409, 'state_conflict'])

@@ -34,7 +34,7 @@ const campaign = async (caller: Caller, changes: object = {}): Promise<number> =
     subject: 'x',
     content,
   })
-  const sent = { name: 'Spring', subject: 'To {%persons.name%}', status: true, marketing_template_id: template.id }
+  const sent = { name: 'Spring', subject: 'To {%persons.name%}', is_active: true, email_template_id: template.id }
   return (await made(caller, campaigns, { ...sent, ...changes })).id
 }
 const size = async (id: number, caller: Caller = eve) => (await caller.get(`${campaigns}/${id}/audience`)).body.data
@@ -111,7 +111,7 @@ describe('the placeholders of a campaign', () => {
     await person('Ada')
     const id = await campaign(eve)
     expect((await eve.post(`${campaigns}/${id}/run`)).status).toBe(202)
-    await server.admin.put(`/settings/users/${eve.id}`, { status: false })
+    await server.admin.put(`/settings/users/${eve.id}`, { is_active: false })
     await server.work()
     const sends = (await server.admin.get(`${campaigns}/${id}/sends`)).body.data
     expect(sends).toMatchObject([{ state: 'failed', error: expect.stringContaining('changed this campaign last') }])

@@ -227,7 +227,7 @@ describe('updateOrganization', () => {
   it('accepts an owner who has become inactive when the owner is sent back unchanged', async () => {
     const ada = await addUser(server, 'Ada')
     const { id } = await make.organization({ user_id: ada.id })
-    await server.store.db.updateTable('users').set({ status: 0 }).where('id', '=', ada.id).execute()
+    await server.store.db.updateTable('users').set({ is_active: 0 }).where('id', '=', ada.id).execute()
     const { status, body } = await admin.put(`/contacts/organizations/${id}`, { user_id: ada.id, name: 'Still hers' })
     expect([status, body.data.name, body.data.user_id]).toEqual([200, 'Still hers', ada.id])
   })
@@ -284,14 +284,14 @@ describe('deleteOrganization', () => {
   })
 })
 
-describe('massDestroyOrganizations', () => {
+describe('massDeleteOrganizations', () => {
   it('deletes what the caller may see, and reports the rest as not found', async () => {
     const ada = await addUser(server, 'Ada', { view: 'individual' })
     const hers = await make.organization({ user_id: ada.id })
     const other = await make.organization()
     server.events()
-    const { status, body } = await ada.post('/contacts/organizations/mass-destroy', {
-      indices: [hers.id, other.id, hers.id],
+    const { status, body } = await ada.post('/contacts/organizations/mass-delete', {
+      ids: [hers.id, other.id, hers.id],
     })
     expect(status).toBe(200)
     expect(body).toMatchObject({
@@ -303,7 +303,7 @@ describe('massDestroyOrganizations', () => {
   })
 
   it('answers 422 mass_failed when none could be deleted', async () => {
-    const { status, body } = await admin.post('/contacts/organizations/mass-destroy', { indices: [5] })
+    const { status, body } = await admin.post('/contacts/organizations/mass-delete', { ids: [5] })
     expect([status, body.code, body.failed]).toEqual([
       422,
       'mass_failed',

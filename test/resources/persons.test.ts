@@ -28,7 +28,6 @@ describe('createPerson', () => {
       emails: [{ value: 'Ada@Example.com', label: 'work' }],
       contact_numbers: [{ value: '+44 20 7946-0958', label: 'mobile' }],
       user: { id: 1 },
-      sales_owner: { id: 1 },
       leads_count: 0,
     })
     expect(server.events()).toEqual(['contacts.person.create.before', 'contacts.person.create.after'])
@@ -267,7 +266,7 @@ describe('massUpdatePersons', () => {
   it('applies the changes to each and reports the ones that fail', async () => {
     const person = await created()
     const { body } = await server.admin.post(`${path}/mass-update`, {
-      indices: [person.id, 99],
+      ids: [person.id, 99],
       changes: { job_title: 'Analyst' },
     })
     expect(body.data).toMatchObject({ processed: [person.id], failed: [{ id: 99, code: 'not_found' }] })

@@ -34,8 +34,8 @@ const at = (name: string, in_stock: number, more: object = {}) => ({
   ...more,
 })
 const sums = async () => {
-  const { in_stock, allocated, on_hand, version } = (await server.admin.get(`/products/${product}`)).body.data
-  return { in_stock, allocated, on_hand, version }
+  const { in_stock, allocated, available, version } = (await server.admin.get(`/products/${product}`)).body.data
+  return { in_stock, allocated, available, version }
 }
 
 describe('updateProductInventories', () => {
@@ -43,16 +43,16 @@ describe('updateProductInventories', () => {
     const { status, body } = await put([at('A', 5, { allocated: 2 }), at('C', 7)])
     expect(status).toBe(200)
     expect(body.data).toMatchObject([
-      { location: { name: 'A' }, warehouse: { name: 'London' }, in_stock: 5, allocated: 2, on_hand: 3 },
-      { location: { name: 'C' }, warehouse: { name: 'Paris' }, in_stock: 7, allocated: 0, on_hand: 7 },
+      { location: { name: 'A' }, warehouse: { name: 'London' }, in_stock: 5, allocated: 2, available: 3 },
+      { location: { name: 'C' }, warehouse: { name: 'Paris' }, in_stock: 7, allocated: 0, available: 7 },
     ])
     expect(server.events()).toEqual(['product.inventory.update.before', 'product.inventory.update.after'])
-    expect(await sums()).toEqual({ in_stock: 12, allocated: 2, on_hand: 10, version: 2 })
+    expect(await sums()).toEqual({ in_stock: 12, allocated: 2, available: 10, version: 2 })
     const again = await put([at('C', 7), { id: body.data[0].id, in_stock: 5, allocated: 2 }])
     expect(again.status).toBe(200)
     expect(await sums()).toMatchObject({ version: 2 })
     await put([])
-    expect(await sums()).toEqual({ in_stock: 0, allocated: 0, on_hand: 0, version: 3 })
+    expect(await sums()).toEqual({ in_stock: 0, allocated: 0, available: 0, version: 3 })
   })
 
   it('touches only the warehouse it is told', async () => {
@@ -122,10 +122,10 @@ describe('listProductWarehouses', () => {
         name: 'London',
         in_stock: 7,
         allocated: 1,
-        on_hand: 6,
+        available: 6,
         locations: [
-          { id: place.A, name: 'A', in_stock: 5, allocated: 1, on_hand: 4 },
-          { id: place.B, name: 'B', in_stock: 2, allocated: 0, on_hand: 2 },
+          { id: place.A, name: 'A', in_stock: 5, allocated: 1, available: 4 },
+          { id: place.B, name: 'B', in_stock: 2, allocated: 0, available: 2 },
         ],
       },
       expect.objectContaining({ name: 'Paris', in_stock: 7 }),

@@ -100,7 +100,7 @@ describe('deleteProduct', () => {
     server.events()
     expect((await admin.delete(`/products/${id}`)).status).toBe(200)
     expect(server.events()).toEqual(['product.delete.before', 'product.delete.after'])
-    const [line] = (await admin.get(`/leads/${lead.id}`)).body.data.lead_products
+    const [line] = (await admin.get(`/leads/${lead.id}`)).body.data.products
     expect(line).toMatchObject({
       product_id: null,
       product: null,
@@ -113,12 +113,12 @@ describe('deleteProduct', () => {
   })
 })
 
-describe('massDestroyProducts', () => {
+describe('massDeleteProducts', () => {
   it('deletes each product with its own events and reports the ones that are not there', async () => {
     const first = await make.product()
     const second = await make.product()
     server.events()
-    const { body } = await admin.post('/products/mass-destroy', { indices: [second.id, 99, first.id] })
+    const { body } = await admin.post('/products/mass-delete', { ids: [second.id, 99, first.id] })
     expect(body.data).toMatchObject({ processed: [second.id, first.id], failed: [{ id: 99, status: 404 }] })
     expect(server.events()).toEqual([
       'product.delete.before',

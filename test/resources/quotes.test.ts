@@ -23,7 +23,7 @@ const body = (changes: Partial<Body<'createQuote'>> = {}) => ({
   subject: '40 seats',
   person_id: person.id,
   billing_address: address,
-  expired_at: '2026-12-31',
+  expiry_date: '2026-12-31',
   ...changes,
 })
 
@@ -53,7 +53,7 @@ describe('createQuote', () => {
         is_expired: false,
         discount_percent: 0,
         adjustment_amount: 0,
-        sub_total: 0,
+        subtotal: 0,
         grand_total: 0,
         items: [],
         leads: [],
@@ -86,7 +86,7 @@ describe('createQuote', () => {
       { quantity: 0.5, price: 0.3333, total: 0.17, discount_amount: 0.01, tax_amount: 0.02, sort_order: 2 },
     ])
     expect(quote).toMatchObject({
-      sub_total: 26.42,
+      subtotal: 26.42,
       discount_amount: 7.38,
       tax_amount: 3.61,
       grand_total: 22.15,
@@ -113,7 +113,7 @@ describe('createQuote', () => {
       user_id: 99,
       lead_id: 99,
       tag_ids: [99],
-      expired_at: '2026-02-28',
+      expiry_date: '2026-02-28',
       billing_address: { ...address, city: null as never },
       items: [{ product_id: 99 }, { quantity: 2 }, { id: 7, price: 1 }, { product_id: gtx.id, discount_amount: 10.51 }],
     })
@@ -121,7 +121,7 @@ describe('createQuote', () => {
     expect(status).toBe(422)
     expect(Object.keys(reply.errors).sort()).toEqual([
       'billing_address.city',
-      'expired_at',
+      'expiry_date',
       'items.0.product_id',
       'items.1.product_id',
       'items.2.id',
@@ -173,16 +173,16 @@ describe('createQuote', () => {
 
   it('knows today by the time zone of the installation', async () => {
     server.clock.set('2026-03-01T23:30:00.000Z')
-    expect((await admin.post('/quotes', body({ expired_at: '2026-03-01' }))).status).toBe(201)
+    expect((await admin.post('/quotes', body({ expiry_date: '2026-03-01' }))).status).toBe(201)
     const berlin = await startServer({ config: { timezone: 'Europe/Berlin' } })
     berlin.clock.set('2026-03-01T23:30:00.000Z')
     const { id } = await given(berlin.admin).person()
     const { status, body: reply } = await berlin.admin.post(
       '/quotes',
-      body({ person_id: id, expired_at: '2026-03-01' }),
+      body({ person_id: id, expiry_date: '2026-03-01' }),
     )
     await berlin.close()
-    expect([status, reply.errors]).toEqual([422, { expired_at: ['Must be today or later.'] }])
+    expect([status, reply.errors]).toEqual([422, { expiry_date: ['Must be today or later.'] }])
   })
 })
 
@@ -201,9 +201,9 @@ describe('updateQuote', () => {
     const { status, body: reply } = await admin.put(`/quotes/${quote.id}`, quote)
     expect([status, reply.data]).toEqual([200, { ...quote, is_expired: true }])
     expect(server.seen.at(-1)).toMatchObject({ name: 'quote.update.after', changed: [] })
-    expect(await errorsOf(admin.put(`/quotes/${quote.id}`, { expired_at: '2026-12-30' }))).toEqual([
+    expect(await errorsOf(admin.put(`/quotes/${quote.id}`, { expiry_date: '2026-12-30' }))).toEqual([
       422,
-      { expired_at: ['Must be today or later.'] },
+      { expiry_date: ['Must be today or later.'] },
     ])
   })
 
@@ -226,14 +226,14 @@ describe('updateQuote', () => {
       { id: first?.id, coupon_code: 'A', quantity: 2, sort_order: 2, total: 21 },
       { id: second?.id, coupon_code: 'B', sort_order: 3 },
     ])
-    expect(reply.data).toMatchObject({ sub_total: 42, grand_total: 42, version: 2 })
+    expect(reply.data).toMatchObject({ subtotal: 42, grand_total: 42, version: 2 })
     expect(server.seen.at(-1)).toMatchObject({
       name: 'quote.update.after',
-      changed: ['sub_total', 'grand_total', 'items'],
+      changed: ['subtotal', 'grand_total', 'items'],
     })
     expect(server.events()).toEqual(['quote.update.before', 'quote.update.after'])
     const emptied = await admin.put(`/quotes/${quote.id}`, { items: [] })
-    expect(emptied.body.data).toMatchObject({ items: [], sub_total: 0, grand_total: 0 })
+    expect(emptied.body.data).toMatchObject({ items: [], subtotal: 0, grand_total: 0 })
   })
 
   it('leaves items and totals alone when nothing they follow from is sent', async () => {
@@ -290,7 +290,7 @@ describe('updateQuote', () => {
       items: [{ id: quote.items[0]?.id, product_id: other.id }],
     })
     expect(reply.data).toMatchObject({
-      sub_total: 6,
+      subtotal: 6,
       items: [{ id: quote.items[0]?.id, product_id: other.id, sku: 'mg', name: 'MG', price: 3, quantity: 2 }],
     })
   })
@@ -361,7 +361,11 @@ describe('listQuotes', () => {
     const other = await make.product({ price: 1 })
     const tag = await make.tag()
     const bob = await make.person({ name: 'Bob Brown' })
-    await created({ subject: 'a', items: [{ product_id: gtx.id }, { product_id: other.id }], expired_at: '2026-03-01' })
+    await created({
+      subject: 'a',
+      items: [{ product_id: gtx.id }, { product_id: other.id }],
+      expiry_date: '2026-03-01',
+    })
     await created({ subject: 'b', items: [{ product_id: gtx.id, quantity: 2 }], tag_ids: [tag.id] })
     await created({ subject: 'c', person_id: bob.id, description: 'Only an adjustment', adjustment_amount: 0.0001 })
     expect(await subjects('sort=-grand_total')).toEqual(['b', 'a', 'c'])
@@ -369,8 +373,8 @@ describe('listQuotes', () => {
     expect(await subjects(`product_id[not]=${other.id}&sort=id`)).toEqual(['b', 'c'])
     expect(await subjects(`person_id=${bob.id}`)).toEqual(['c'])
     expect(await subjects(`tag_id=${tag.id}`)).toEqual(['b'])
-    expect(await subjects('sub_total[gt]=11.4999&grand_total[lte]=21&sort=id')).toEqual(['a', 'b'])
-    expect(await subjects('expired_at[lt]=2026-12-31')).toEqual(['a'])
+    expect(await subjects('subtotal[gt]=11.4999&grand_total[lte]=21&sort=id')).toEqual(['a', 'b'])
+    expect(await subjects('expiry_date[lt]=2026-12-31')).toEqual(['a'])
     expect(await subjects('q=ADJUSTMENT brown')).toEqual(['c'])
     expect(await subjects('is_expired=true')).toEqual([])
     server.clock.set('2026-03-02T00:00:00.000Z')
@@ -402,7 +406,7 @@ describe('listQuotes', () => {
       ann.get(`/quotes/${foreign.id}/tags`),
     ])
       expect((await reply).status).toBe(404)
-    const mass = await ann.post('/quotes/mass-destroy', { indices: [foreign.id, own.id] })
+    const mass = await ann.post('/quotes/mass-delete', { ids: [foreign.id, own.id] })
     expect(mass.body.data).toMatchObject({ processed: [own.id], failed: [{ id: foreign.id, status: 404 }] })
   })
 
@@ -446,10 +450,10 @@ describe('deleteQuote', () => {
   })
 })
 
-describe('massDestroyQuotes', () => {
+describe('massDeleteQuotes', () => {
   it('deletes each quote with its own events and reports the ones that are not there', async () => {
     const [first, second] = [await created(), await created()]
-    const { body: reply } = await admin.post('/quotes/mass-destroy', { indices: [second.id, 99, first.id] })
+    const { body: reply } = await admin.post('/quotes/mass-delete', { ids: [second.id, 99, first.id] })
     expect(reply).toMatchObject({
       message: '2 quotes deleted.',
       data: { processed: [second.id, first.id], failed: [{ id: 99, status: 404 }] },
@@ -610,7 +614,7 @@ describe('the amounts of a quote', () => {
         subject: 'Money',
         person_id: person.id,
         billing_address: { address: '1 Street', country: 'DE', city: 'Bonn', postcode: '53111' },
-        expired_at: '2030-01-01',
+        expiry_date: '2030-01-01',
         items: items.map((item) => ({ product_id: product.id, ...item })),
         ...more,
       })
@@ -624,38 +628,38 @@ describe('the amounts of a quote', () => {
   it.each([
     [
       [{ price: 49.95, discount_percent: 10 }],
-      { sub_total: 49.95, discount_amount: 5, tax_amount: 0, grand_total: 44.95 },
+      { subtotal: 49.95, discount_amount: 5, tax_amount: 0, grand_total: 44.95 },
     ],
     [
       [{ price: 19.95, quantity: 3, discount_percent: 10, tax_percent: 19 }],
-      { sub_total: 59.85, discount_amount: 5.99, tax_amount: 10.23, grand_total: 64.09 },
+      { subtotal: 59.85, discount_amount: 5.99, tax_amount: 10.23, grand_total: 64.09 },
     ],
     [
       [
         { price: 0.99, quantity: 5, discount_percent: 5, tax_percent: 19 },
         { price: 4.49, quantity: 2, discount_percent: 5, tax_percent: 7 },
       ],
-      { sub_total: 13.93, discount_amount: 0.7, tax_amount: 1.49, grand_total: 14.72 },
+      { subtotal: 13.93, discount_amount: 0.7, tax_amount: 1.49, grand_total: 14.72 },
     ],
     [
       [{ price: 24.5, quantity: 3, discount_percent: 2.5, tax_percent: 5.5 }],
-      { sub_total: 73.5, discount_amount: 1.84, tax_amount: 3.94, grand_total: 75.6 },
+      { subtotal: 73.5, discount_amount: 1.84, tax_amount: 3.94, grand_total: 75.6 },
     ],
   ])('add up as printed: %j', async (items, totals) => {
     expect(await quoteWith({}, { items })).toMatchObject(totals)
   })
 
   it.each([
-    ['JPY', { total: 3, discount_amount: 0, tax_amount: 0 }, { sub_total: 3, adjustment_amount: -1, grand_total: 2 }],
+    ['JPY', { total: 3, discount_amount: 0, tax_amount: 0 }, { subtotal: 3, adjustment_amount: -1, grand_total: 2 }],
     [
       'KWD',
       { total: 3.333, discount_amount: 0.333, tax_amount: 0.3 },
-      { sub_total: 3.333, adjustment_amount: -0.556, grand_total: 2.744 },
+      { subtotal: 3.333, adjustment_amount: -0.556, grand_total: 2.744 },
     ],
     [
       'CLF',
       { total: 3.333, discount_amount: 0.3333, tax_amount: 0.3 },
-      { sub_total: 3.333, adjustment_amount: -0.5555, grand_total: 2.7442 },
+      { subtotal: 3.333, adjustment_amount: -0.5555, grand_total: 2.7442 },
     ],
   ])('have the decimals of %s', async (currency, item, totals) => {
     const items = [{ price: 1.111, quantity: 3, discount_percent: 10, tax_percent: 10 }]

@@ -10,14 +10,14 @@ import { addUser } from '../support/viewers.ts'
 
 const stage = { new: 1, followUp: 2, prospect: 3, negotiation: 4, won: 5, lost: 6 }
 const types = [
-  'over-all',
+  'overview',
   'revenue-stats',
   'total-leads',
   'revenue-by-sources',
   'revenue-by-types',
   'top-selling-products',
   'top-persons',
-  'open-leads-by-states',
+  'open-leads-by-stages',
   'forecast',
 ]
 
@@ -46,7 +46,7 @@ describe('the period of a report', () => {
   it('is the last 30 days of the installation, and the 30 before them', async () => {
     // In Auckland, this is 2 March.
     server.clock.set('2026-03-01T11:30:00.000Z')
-    expect((await report('over-all')).date_range).toEqual({
+    expect((await report('overview')).date_range).toEqual({
       start: '2026-02-01',
       end: '2026-03-02',
       previous_start: '2026-01-02',
@@ -61,15 +61,15 @@ describe('the period of a report', () => {
       previous_start: '2024-01-03',
       previous_end: '2024-01-31',
     })
-    expect((await report('over-all?end=2026-01-30')).date_range).toMatchObject({
+    expect((await report('overview?end=2026-01-30')).date_range).toMatchObject({
       start: '2026-01-01',
       end: '2026-01-30',
     })
-    expect((await report('over-all?start=2026-02-20')).date_range).toMatchObject({
+    expect((await report('overview?start=2026-02-20')).date_range).toMatchObject({
       start: '2026-02-20',
       end: '2026-03-01',
     })
-    expect((await report('over-all?start=2023-01-01&end=2026-01-01')).date_range.previous_start).toBe('2019-12-31')
+    expect((await report('overview?start=2023-01-01&end=2026-01-01')).date_range.previous_start).toBe('2019-12-31')
   })
 
   it('is refused when it ends before it begins, is longer than three years, or leaves the calendar', async () => {
@@ -94,7 +94,7 @@ describe('the period of a report', () => {
       for (const query of edges.flatMap((day) => [`start=${day}`, `end=${day}`, `start=${day}&end=${day}`]))
         expect.soft([200, 422]).toContain((await server.admin.get(`/reports/${type}?${query}`)).status)
     for (const query of ['start=tomorrow', 'pipeline_id=x', 'user_id=0', 'from=2026-01-01'])
-      expect.soft([query, (await server.admin.get(`/reports/over-all?${query}`)).status]).toEqual([query, 422])
+      expect.soft([query, (await server.admin.get(`/reports/overview?${query}`)).status]).toEqual([query, 422])
   })
 
   it('of a forecast begins like any other and reaches a year ahead', async () => {
@@ -122,7 +122,7 @@ describe('every report', () => {
     }
     expect(server.events()).toEqual([])
     expect((await server.admin.get('/reports/profit')).status).toBe(404)
-    expect((await server.admin.post('/reports/over-all', {})).status).toBe(405)
+    expect((await server.admin.post('/reports/overview', {})).status).toBe(405)
   })
 
   it('needs the permission dashboard and the ability reports:read', async () => {
@@ -175,10 +175,10 @@ describe('every report', () => {
     expect([await revenue(''), await revenue('', ben)]).toEqual([1057, 7])
     expect([await revenue(`?user_id=${ben.id}`), await revenue('?user_id=1', ben)]).toEqual([7, 0])
     expect([await revenue(`?pipeline_id=${other.data.id}`), await revenue('?pipeline_id=999')]).toEqual([50, 0])
-    expect((await statistics('over-all', ben)).total_leads.current).toBe(2)
-    expect((await statistics('revenue-by-sources', ben)).map(({ total }: any) => total)).toEqual([7])
-    expect((await statistics('open-leads-by-states', ben)).map(({ total }: any) => total)).toEqual([1])
-    expect((await statistics(`open-leads-by-states?user_id=${ben.id}`)).map(({ total }: any) => total)).toEqual([1])
+    expect((await statistics('overview', ben)).total_leads.current).toBe(2)
+    expect((await statistics('revenue-by-sources', ben)).map(({ revenue }: any) => revenue)).toEqual([7])
+    expect((await statistics('open-leads-by-stages', ben)).map(({ count }: any) => count)).toEqual([1])
+    expect((await statistics(`open-leads-by-stages?user_id=${ben.id}`)).map(({ count }: any) => count)).toEqual([1])
     expect((await statistics('forecast', ben)).find(({ month }: any) => month === '2026-04').lead_value).toBe(30)
     expect(
       (await statistics('total-leads', ben)).won.over_time.reduce((sum: number, { count }: any) => sum + count, 0),
@@ -186,7 +186,7 @@ describe('every report', () => {
   })
 })
 
-describe('getOverAllReport', () => {
+describe('getOverviewReport', () => {
   it('counts what was created in the period and the one before, with exact averages and the change in percent', async () => {
     server.clock.set('2026-01-10T00:00:00.000Z')
     await lead({ lead_value: 1 })
@@ -195,13 +195,13 @@ describe('getOverAllReport', () => {
     for (const value of [0.1, 0.2, 0.2]) await lead({ lead_value: value })
     await server.admin.post('/contacts/organizations', { name: 'Analytical Ltd' })
     server.clock.set('2026-03-01T11:30:00.000Z')
-    expect(await statistics('over-all')).toEqual({
-      average_lead_value: { previous: 1.5, current: 0.1667, progress: -88.8889 },
-      total_leads: { previous: 2, current: 3, progress: 50 },
-      average_leads_per_day: { previous: 0.0667, current: 0.1, progress: 50 },
-      total_quotations: { previous: 0, current: 0, progress: null },
-      total_persons: { previous: 0, current: 0, progress: null },
-      total_organizations: { previous: 0, current: 1, progress: null },
+    expect(await statistics('overview')).toEqual({
+      average_lead_value: { previous: 1.5, current: 0.1667, change_percent: -88.8889 },
+      total_leads: { previous: 2, current: 3, change_percent: 50 },
+      average_leads_per_day: { previous: 0.0667, current: 0.1, change_percent: 50 },
+      total_quotes: { previous: 0, current: 0, change_percent: null },
+      total_persons: { previous: 0, current: 0, change_percent: null },
+      total_organizations: { previous: 0, current: 1, change_percent: null },
     })
   })
 })
@@ -221,8 +221,8 @@ describe('getRevenueStatsReport', () => {
     })
     await lead({ lead_pipeline_stage_id: stage.lost, closed_at: '2026-02-01T00:00:00.000Z', lead_value: 0.0001 })
     expect(await statistics(period)).toEqual({
-      won_revenue: { previous: 1, current: 0.3, progress: -70 },
-      lost_revenue: { previous: 0, current: 100_000_000_000, progress: null },
+      won_revenue: { previous: 1, current: 0.3, change_percent: -70 },
+      lost_revenue: { previous: 0, current: 100_000_000_000, change_percent: null },
     })
   })
 })
@@ -258,9 +258,9 @@ describe('getTotalLeadsReport', () => {
     }
     const { all } = await statistics('total-leads?start=2026-04-04&end=2026-04-06')
     expect(all.over_time).toEqual([
-      { label: '2026-04-04', count: 1, total: 0.1 },
-      { label: '2026-04-05', count: 2, total: 0.2 },
-      { label: '2026-04-06', count: 1, total: 0.1 },
+      { label: '2026-04-04', count: 1, lead_value: 0.1 },
+      { label: '2026-04-05', count: 2, lead_value: 0.2 },
+      { label: '2026-04-06', count: 1, lead_value: 0.1 },
     ])
   })
 
@@ -270,11 +270,11 @@ describe('getTotalLeadsReport', () => {
     await lead()
     const { all, won: gained, lost } = await statistics('total-leads')
     const some = ({ over_time }: any) => over_time.filter(({ count }: any) => count > 0)
-    expect(some(all)).toEqual([{ label: '2026-03-01', count: 3, total: 108 }])
-    expect(some(gained)).toEqual([{ label: '2026-02-10', count: 1, total: 5 }])
-    expect(some(lost)).toEqual([{ label: '2026-02-11', count: 1, total: 3 }])
+    expect(some(all)).toEqual([{ label: '2026-03-01', count: 3, lead_value: 108 }])
+    expect(some(gained)).toEqual([{ label: '2026-02-10', count: 1, lead_value: 5 }])
+    expect(some(lost)).toEqual([{ label: '2026-02-11', count: 1, lead_value: 3 }])
     const weekly = await statistics('total-leads?start=2026-01-01&end=2026-03-01')
-    expect(some(weekly.won)).toEqual([{ label: '2026-W07', count: 1, total: 5 }])
+    expect(some(weekly.won)).toEqual([{ label: '2026-W07', count: 1, lead_value: 5 }])
   })
 })
 
@@ -289,13 +289,13 @@ describe('getRevenueBySourcesReport and getRevenueByTypesReport', () => {
     await won('2025-02-10T00:00:00.000Z', 500, { lead_source_id: 4 })
     await lead({ lead_source_id: 5 })
     const sources = await statistics('revenue-by-sources')
-    expect(sources.map(({ id, total }: any) => [id, total])).toEqual([
+    expect(sources.map(({ id, revenue }: any) => [id, revenue])).toEqual([
       [3, 100_000_000_000],
       [2, 99_999_999_999.9999],
       [1, 0.3],
     ])
-    expect(Object.keys(sources[0])).toEqual(['id', 'name', 'total'])
-    expect((await statistics('revenue-by-types')).map(({ id, total }: any) => [id, total])).toEqual([
+    expect(Object.keys(sources[0])).toEqual(['id', 'name', 'revenue'])
+    expect((await statistics('revenue-by-types')).map(({ id, revenue }: any) => [id, revenue])).toEqual([
       [2, 199_999_999_999.9998],
       [1, 0.3001],
     ])
@@ -350,22 +350,22 @@ describe('getTopPersonsReport', () => {
   })
 })
 
-describe('getOpenLeadsByStatesReport', () => {
+describe('getOpenLeadsByStagesReport', () => {
   it('counts and sums leads that are open, by stage in the order of the pipeline', async () => {
     await lead({ lead_pipeline_stage_id: stage.negotiation, lead_value: 0.1 })
     await lead({ lead_pipeline_stage_id: stage.negotiation, lead_value: 0.2 })
     await lead({ lead_value: 7 })
     await won('2026-02-10T00:00:00.000Z', 5)
-    expect(await statistics('open-leads-by-states')).toEqual([
-      { id: stage.new, name: 'New', total: 1, lead_value: 7 },
-      { id: stage.negotiation, name: 'Negotiation', total: 2, lead_value: 0.3 },
+    expect(await statistics('open-leads-by-stages')).toEqual([
+      { id: stage.new, name: 'New', count: 1, lead_value: 7 },
+      { id: stage.negotiation, name: 'Negotiation', count: 2, lead_value: 0.3 },
     ])
-    expect(await statistics('open-leads-by-states?start=2026-01-01&end=2026-01-31')).toEqual([])
+    expect(await statistics('open-leads-by-stages?start=2026-01-01&end=2026-01-31')).toEqual([])
     server.clock.set('2026-12-31T00:00:00.000Z')
-    const { data } = (await server.admin.get('/reports/open-leads-by-states')).body
-    expect([data.statistics.map(({ total }: any) => total), data.date_range]).toEqual([[1, 2], null])
-    expect(await statistics('open-leads-by-states?end=2026-12-31')).toEqual([])
-    const svg = await server.admin.get('/reports/open-leads-by-states', { headers: { accept: 'image/svg+xml' } })
+    const { data } = (await server.admin.get('/reports/open-leads-by-stages')).body
+    expect([data.statistics.map(({ count }: any) => count), data.date_range]).toEqual([[1, 2], null])
+    expect(await statistics('open-leads-by-stages?end=2026-12-31')).toEqual([])
+    const svg = await server.admin.get('/reports/open-leads-by-stages', { headers: { accept: 'image/svg+xml' } })
     expect(svg.text).toContain('All that are open now')
   })
 })

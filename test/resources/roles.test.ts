@@ -157,10 +157,10 @@ describe('updateRole', () => {
   it('keeps one active user who holds every permission', async () => {
     const change = { permission_type: 'custom', permissions: ['settings.user.roles.edit'] }
     expect((await server.admin.put('/settings/roles/1', change)).body).toMatchObject({ status: 409, code: 'protected' })
-    const other = await someone(server, 'all', { status: false })
+    const other = await someone(server, 'all', { is_active: false })
     expect((await server.admin.put('/settings/roles/1', change)).status).toBe(409)
     expect(server.events()).toEqual([])
-    await server.admin.put(`/settings/users/${other.id}`, { status: true })
+    await server.admin.put(`/settings/users/${other.id}`, { is_active: true })
     expect((await server.admin.put('/settings/roles/1', change)).status).toBe(200)
   })
 

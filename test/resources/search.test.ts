@@ -305,11 +305,11 @@ describe('the index', () => {
 
     await server.admin.put(`/contacts/persons/${person.id}`, { organization_id: null })
     expect(await found('umbra')).toEqual([`organizations ${organization.id}`])
-    await server.admin.post('/leads/mass-update', { indices: [lead.id], changes: { title: 'Spindles' } })
+    await server.admin.post('/leads/mass-update', { ids: [lead.id], changes: { title: 'Spindles' } })
     expect([await found('looms'), await found('spindles')]).toEqual([[], [`leads ${lead.id}`]])
     await server.admin.delete(`/leads/${lead.id}`)
     expect(await found('spindles')).toEqual([])
-    await server.admin.post('/contacts/persons/mass-destroy', { indices: [person.id] })
+    await server.admin.post('/contacts/persons/mass-delete', { ids: [person.id] })
     expect(await found('grizelda')).toEqual([])
   })
 
@@ -342,7 +342,7 @@ describe('the index', () => {
       [],
       [`organizations ${organization.id}`],
     ])
-    const atomic = { indices: [999_999], changes: { title: 'Phantom' }, atomic: true }
+    const atomic = { ids: [999_999], changes: { title: 'Phantom' }, atomic: true }
     expect((await server.admin.post('/leads/mass-update', atomic)).status).toBe(422)
     expect(await found('phantom')).toEqual([])
   })
@@ -354,12 +354,12 @@ describe('the index', () => {
       subject: 'Nimbus offer',
       person_id: person.id,
       billing_address: address,
-      expired_at: '2026-12-31',
+      expiry_date: '2026-12-31',
     })
     const mail = await server.admin.post('/emails', {
       subject: 'About the krill',
-      reply: '<p>Mind the <b>plankton</b></p>',
-      reply_to: ['squid@sea.example'],
+      html: '<p>Mind the <b>plankton</b></p>',
+      to: ['squid@sea.example'],
       lead_id: lead.id,
       is_draft: true,
     })
@@ -403,7 +403,7 @@ describe('the index', () => {
         subject_key: 'nimbus offer',
         person_id: person.id,
         billing_address: '{}',
-        expired_at: '2026-12-31',
+        expiry_date: '2026-12-31',
         ...stamps,
       })
       .execute()
@@ -413,9 +413,9 @@ describe('the index', () => {
         subject: null,
         text: 'Krill\nis food',
         from: '["whale@sea.example"]',
-        reply_to: '["squid@sea.example"]',
+        to: '["squid@sea.example"]',
         source: 'email',
-        user_type: 'person',
+        sender_type: 'person',
         status: 'received',
         message_id: 'm1',
         message_id_key: 'm1',

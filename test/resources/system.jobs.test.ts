@@ -139,7 +139,7 @@ async function importToProcess() {
 }
 
 async function queuedMail() {
-  const sent = { reply_to: ['ada@example.com'], subject: 'Chairs', reply: '<p>Dear Ada</p>' }
+  const sent = { to: ['ada@example.com'], subject: 'Chairs', html: '<p>Dear Ada</p>' }
   const { status, body, text } = await server.admin.post('/emails', sent)
   expect(status, text).toBe(201)
   server.events()
@@ -147,7 +147,7 @@ async function queuedMail() {
 }
 
 async function delivery() {
-  const hook = { name: 'Hook', end_point: 'https://192.0.2.1/hooks', events: ['lead.create.after'] }
+  const hook = { name: 'Hook', url: 'https://192.0.2.1/hooks', events: ['lead.create.after'] }
   const { body } = await server.admin.post('/settings/webhooks', hook)
   await given(server.admin).lead({ title: 'Chairs' })
   await createFeederOf(server)
@@ -448,7 +448,7 @@ describe('each night', () => {
     const { db } = server.store
     const { body } = await server.admin.post('/settings/webhooks', {
       name: 'Hook',
-      end_point: 'https://192.0.2.1/hooks',
+      url: 'https://192.0.2.1/hooks',
       events: ['lead.create.after'],
     })
     await db.updateTable('webhooks').set({ is_active: 0 }).execute()

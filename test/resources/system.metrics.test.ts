@@ -74,7 +74,7 @@ describe('getMetrics', () => {
 
   it('tells of what waits: jobs by kind and state, the age of the one due longest, and how far readers are behind', async () => {
     await given(server.admin).lead()
-    const { body } = await server.admin.post('/emails', { subject: 'A', reply: 'b', reply_to: ['ada@example.com'] })
+    const { body } = await server.admin.post('/emails', { subject: 'A', html: 'b', to: ['ada@example.com'] })
     expect(body.data.status).toBe('queued')
     server.clock.advanceMs(85_000)
     const before = await scrape()
@@ -95,7 +95,7 @@ describe('getMetrics', () => {
   })
 
   it('counts mails that were refused for good apart from those that are tried again', async () => {
-    const letter = { subject: 'A', reply: 'b', reply_to: ['ada@example.com'] }
+    const letter = { subject: 'A', html: 'b', to: ['ada@example.com'] }
     smtp.behave('refuse')
     await server.admin.post('/emails', letter)
     await server.work()
@@ -109,7 +109,7 @@ describe('getMetrics', () => {
   })
 
   it('counts deliveries to webhooks by what became of them', async () => {
-    const hook = { name: 'Hook', end_point: `${receiver.url}/hooks`, events: ['lead.create.after'] }
+    const hook = { name: 'Hook', url: `${receiver.url}/hooks`, events: ['lead.create.after'] }
     expect((await server.admin.post('/settings/webhooks', hook)).status).toBe(201)
     await given(server.admin).lead()
     await server.work()
@@ -131,7 +131,7 @@ describe('getMetrics', () => {
 
   it('queries the database once in five seconds, however many requests come; counters are always current', async () => {
     await scrape()
-    await server.admin.post('/emails', { subject: 'A', reply: 'b', reply_to: ['ada@example.com'] })
+    await server.admin.post('/emails', { subject: 'A', html: 'b', to: ['ada@example.com'] })
     const soon = read((await server.anonymous.get('//metrics')).text)
     expect(soon.has('accord_jobs{kind="emails.send",state="waiting"}')).toBe(false)
     expect(soon.get(count('createEmail', 'POST', 201))).toBe(1)

@@ -129,20 +129,20 @@ describe('tags of a record', () => {
     const changed = (await admin.put(`/leads/${id}`, { title: 'Another' })).body.data
     for (const each of [made, listed, shown, changed]) {
       expect(each.tags.map(({ name }: { name: string }) => name)).toEqual(['Apple', 'banana', 'plum', 'zinnia'])
-      expect(each.lead_products.map(({ sku }: { sku: string }) => sku)).toEqual(['Z-1', 'A-1'])
+      expect(each.products.map(({ sku }: { sku: string }) => sku)).toEqual(['Z-1', 'A-1'])
       expect(each.products_amount).toBe(0.4)
     }
     const lines = (await admin.get(`/leads/${id}/products`)).body.data
-    expect(lines).toEqual(shown.lead_products)
+    expect(lines).toEqual(shown.products)
   })
 })
 
-describe('massDestroyTags', () => {
+describe('massDeleteTags', () => {
   it('deletes the own tags of a user with a narrow view and reports the others as not found', async () => {
     const ada = await addUser(server, 'Ada', { view: 'individual' })
     const other = await make.tag()
     const own = (await ada.post('/tags', { name: 'Mine' })).body.data
-    const { body } = await ada.post('/tags/mass-destroy', { indices: [other.id, own.id] })
+    const { body } = await ada.post('/tags/mass-delete', { ids: [other.id, own.id] })
     expect(body.data).toMatchObject({ processed: [own.id], failed: [{ id: other.id, status: 404 }] })
     expect((await admin.get(`/tags/${other.id}`)).status).toBe(200)
   })

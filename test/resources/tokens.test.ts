@@ -287,8 +287,8 @@ describe('a token that made another one', () => {
   it('takes them along when its user is made inactive, for good', async () => {
     const ann = await someone(server, ['leads'])
     const child = await mint(ann.caller)
-    await server.admin.put(`/settings/users/${ann.id}`, { status: false })
-    await server.admin.put(`/settings/users/${ann.id}`, { status: true })
+    await server.admin.put(`/settings/users/${ann.id}`, { is_active: false })
+    await server.admin.put(`/settings/users/${ann.id}`, { is_active: true })
     expect(await works(child.token)).toBe(401)
   })
 

@@ -26,13 +26,13 @@ describe('listUsers', () => {
       name: 'Ann',
       email: 'Ann@Example.com',
       group_ids: [group.id],
-      status: false,
+      is_active: false,
     })
     for (const filter of [
       'email=ANN@example.com',
       `group_id=${group.id}`,
       `role_id=${ann.roleId}`,
-      'status=false',
+      'is_active=false',
       'q=ann example.com',
       'role_id[not]=1',
     ]) {
@@ -66,7 +66,7 @@ describe('createUser', () => {
     expect(status).toBe(201)
     expect(body.data).toMatchObject({
       email: 'ada@example.com',
-      status: true,
+      is_active: true,
       view_permission: 'global',
       groups: [],
       image_url: null,
@@ -135,7 +135,7 @@ describe('updateUser', () => {
     for (const change of [
       fresh,
       { email: 'mine@example.com' },
-      { status: false },
+      { is_active: false },
       { name: 'Hi' },
       { role_id: roleId },
       { view_permission: 'group' },
@@ -164,10 +164,10 @@ describe('updateUser', () => {
 
   it('ends every token of a user who is made inactive, and lets an administrator undo it', async () => {
     const ann = await someone(server, ['leads'])
-    await server.admin.put(`/settings/users/${ann.id}`, { status: false })
+    await server.admin.put(`/settings/users/${ann.id}`, { is_active: false })
     expect((await ann.caller.get('/account')).body.code).toBe('unauthenticated')
     expect((await login(ann.email, password)).body.code).toBe('account_inactive')
-    await server.admin.put(`/settings/users/${ann.id}`, { status: true })
+    await server.admin.put(`/settings/users/${ann.id}`, { is_active: true })
     expect((await ann.caller.get('/account')).status).toBe(401)
     expect((await login(ann.email, password)).status).toBe(200)
   })
@@ -175,7 +175,7 @@ describe('updateUser', () => {
   it('keeps the own role, view permission and status as they are, but not the own name', async () => {
     const other = await given(server.admin).role({ name: 'Other', permission_type: 'all', permissions: null })
     server.events()
-    expect((await server.admin.put('/settings/users/1', { status: false })).body).toMatchObject({
+    expect((await server.admin.put('/settings/users/1', { is_active: false })).body).toMatchObject({
       status: 409,
       code: 'protected',
     })
@@ -184,7 +184,7 @@ describe('updateUser', () => {
     expect(server.events()).toEqual([])
     const { body } = await server.admin.put('/settings/users/1', {
       name: 'Boss',
-      status: true,
+      is_active: true,
       role_id: 1,
       view_permission: 'global',
     })
@@ -194,10 +194,10 @@ describe('updateUser', () => {
   it('lets a user with every permission deactivate and demote another, but not themselves', async () => {
     const ann = await someone(server, manager)
     const second = await someone(server, 'all')
-    expect((await second.caller.put('/settings/users/1', { status: false })).status).toBe(200)
+    expect((await second.caller.put('/settings/users/1', { is_active: false })).status).toBe(200)
     expect((await second.caller.put('/settings/users/1', { role_id: ann.roleId })).status).toBe(200)
-    expect((await second.caller.put(`/settings/users/${second.id}`, { status: false })).body.code).toBe('protected')
-    expect((await second.caller.get('/settings/users?status=true&role_id=1')).body.data).toEqual([])
+    expect((await second.caller.put(`/settings/users/${second.id}`, { is_active: false })).body.code).toBe('protected')
+    expect((await second.caller.get('/settings/users?is_active=true&role_id=1')).body.data).toEqual([])
     expect((await second.caller.get('/account')).body.data.permissions).toEqual(['*'])
   })
 
@@ -231,7 +231,7 @@ describe('the own account among the users', () => {
       expect([both.status, both.body.errors]).toEqual([422, { email: inAccount, password: inAccount }])
       for (const atomic of [true, false]) {
         const changes = { ...fresh, name: 'Mine' }
-        const mass = await caller.post('/settings/users/mass-update', { indices: [1], changes, atomic })
+        const mass = await caller.post('/settings/users/mass-update', { ids: [1], changes, atomic })
         expect([mass.status, mass.body.failed]).toMatchObject([422, [{ id: 1, status: 422, detail: inAccount[0] }]])
       }
     }
@@ -339,13 +339,13 @@ describe('users and the view of the caller', () => {
     await given(admin).group({ name: 'Beyond', user_ids: [peer.id, stranger.id] })
     const path = `/settings/users/${peer.id}`
     const fresh = { password: 'another password', password_confirmation: 'another password' }
-    const mass = { indices: [peer.id] }
+    const mass = { ids: [peer.id] }
     server.events()
     for (const refused of [
       await ann.caller.put(path, fresh),
       await ann.caller.put(path, { email: 'mine@example.com' }),
       await ann.caller.put(path, { name: 'Peer' }),
-      await ann.caller.put(path, { status: false }),
+      await ann.caller.put(path, { is_active: false }),
       await ann.caller.put(path, { role_id: 1 }),
       await ann.caller.put(path, { view_permission: 'individual' }),
       await ann.caller.put(path, { group_ids: [] }),
@@ -359,7 +359,7 @@ describe('users and the view of the caller', () => {
       expect(refused.body.failed).toMatchObject([{ id: peer.id, status: 403 }])
     expect(server.events()).toEqual([])
     expect((await ann.caller.delete(path)).body.required).toBe('view_permission=global')
-    expect((await ann.caller.post('/settings/users/mass-destroy', mass)).body.failed).toMatchObject([{ status: 403 }])
+    expect((await ann.caller.post('/settings/users/mass-delete', mass)).body.failed).toMatchObject([{ status: 403 }])
     expect((await login(peer.email, password)).status).toBe(200)
     // A user may change another user with the same groups. A body from GET can be sent with PUT.
     expect((await ann.caller.put(path, (await ann.caller.get(path)).body.data)).status).toBe(200)
@@ -389,7 +389,7 @@ describe('users and the view of the caller', () => {
     server.app.services.events.on('settings.user.update.after', async (event) => {
       if (event.entityId === bob.id) await db.deleteFrom('user_groups').where('group_id', '=', id).execute()
     })
-    const { body } = await ann.caller.post('/settings/users/mass-update', { indices: [bob.id, cid.id], value: false })
+    const { body } = await ann.caller.post('/settings/users/mass-update', { ids: [bob.id, cid.id], value: false })
     expect(body.data).toMatchObject({ processed: [bob.id], failed: [{ id: cid.id, status: 403 }] })
   })
 
@@ -460,7 +460,7 @@ describe('deleteUser', () => {
 
   it('refuses a deleted or inactive successor and the user in question, and deletes no user', async () => {
     const ann = await someone(server, ['leads'])
-    const idle = await someone(server, ['leads'], { status: false })
+    const idle = await someone(server, ['leads'], { is_active: false })
     for (const to of [99, idle.id, ann.id]) {
       const { status, body } = await server.admin.delete(`/settings/users/${ann.id}?reassign_to=${to}`)
       expect(status).toBe(422)
@@ -482,7 +482,7 @@ describe('massUpdateUsers', () => {
   it('deactivates the users one by one and says why one was left', async () => {
     const ann = await someone(server, ['leads'])
     const { status, body } = await server.admin.post('/settings/users/mass-update', {
-      indices: [ann.id, 1, 99, ann.id],
+      ids: [ann.id, 1, 99, ann.id],
       value: false,
     })
     expect(status).toBe(200)
@@ -497,7 +497,7 @@ describe('massUpdateUsers', () => {
   it('does all or nothing when asked to', async () => {
     const ann = await someone(server, ['leads'])
     const { status, body } = await server.admin.post('/settings/users/mass-update', {
-      indices: [ann.id, 1],
+      ids: [ann.id, 1],
       value: false,
       atomic: true,
     })
@@ -512,7 +512,7 @@ describe('massUpdateUsers', () => {
     const bob = await someone(server, ['leads.view'])
     const changes = { password: 'another password', password_confirmation: 'another password' }
     const { body } = await ann.caller.post('/settings/users/mass-update', {
-      indices: [bob.id, boss.id],
+      ids: [bob.id, boss.id],
       changes,
       atomic: false,
     })
@@ -522,10 +522,10 @@ describe('massUpdateUsers', () => {
   })
 })
 
-describe('massDestroyUsers', () => {
+describe('massDeleteUsers', () => {
   it('deletes whom it may and never the caller', async () => {
     const ann = await someone(server, ['leads'])
-    const { body } = await server.admin.post('/settings/users/mass-destroy', { indices: [1, ann.id] })
+    const { body } = await server.admin.post('/settings/users/mass-delete', { ids: [1, ann.id] })
     expect(body.data).toMatchObject({ processed: [ann.id], failed: [{ id: 1, code: 'protected' }] })
     expect((await server.admin.get('/settings/users')).body.meta.total).toBe(1)
   })

@@ -106,18 +106,18 @@ describe('listWarehouseProducts', () => {
       ],
     })
     const { body: page } = await server.admin.get(`/settings/warehouses/${here.id}/products`)
-    expect(page.data).toMatchObject([{ id: stocked.id, in_stock: 5, allocated: 2, on_hand: 3 }])
+    expect(page.data).toMatchObject([{ id: stocked.id, in_stock: 5, allocated: 2, available: 3 }])
     expect(page.meta.total).toBe(1)
     const include = `/settings/warehouses/${here.id}/products?include=inventories&warehouse_id=${there.id}`
     expect((await server.admin.get(include)).body.data).toMatchObject([
-      { id: stocked.id, on_hand: 3, inventories: [{ warehouse_id: here.id }, { warehouse_id: there.id }] },
+      { id: stocked.id, available: 3, inventories: [{ warehouse_id: here.id }, { warehouse_id: there.id }] },
     ])
     const elsewhere = `/settings/warehouses/${here.id}/products?warehouse_id[not]=${there.id}`
     expect((await server.admin.get(elsewhere)).body.data).toEqual([])
     expect((await server.admin.get(`/products?warehouse_id=${there.id}`)).body.data).toMatchObject([
-      { id: stocked.id, in_stock: 12, allocated: 2, on_hand: 10 },
+      { id: stocked.id, in_stock: 12, allocated: 2, available: 10 },
     ])
-    expect((await server.admin.get('/products?on_hand[lt]=10')).body.data).toMatchObject([{ id: other.id }])
+    expect((await server.admin.get('/products?available[lt]=10')).body.data).toMatchObject([{ id: other.id }])
     expect((await server.admin.get(`/settings/warehouses/${here.id}`)).body.data).toMatchObject({ products_count: 1 })
   })
 })

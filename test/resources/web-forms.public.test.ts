@@ -383,7 +383,7 @@ describe('submitWebForm', () => {
     })
     const other = { name: 'Ada', emails: [{ value: 'ada@example.org' }] }
     await server.anonymous.post(path, { persons: grace })
-    await server.admin.put(`/settings/users/${owner.id}`, { status: false })
+    await server.admin.put(`/settings/users/${owner.id}`, { is_active: false })
     const [lead] = await leads()
     expect([lead.title, lead.source.name, lead.user_id]).toEqual(['From the fair', 'Fair', owner.id])
     await server.admin.delete(`/leads/${lead.id}`)

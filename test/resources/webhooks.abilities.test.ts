@@ -9,7 +9,7 @@ const server = useSharedServer()
 
 const body = (changes: object = {}) => ({
   name: `Hook ${unique()}`,
-  end_point: 'https://receiver.example/hook',
+  url: 'https://receiver.example/hook',
   events: ['lead.update.after'],
   ...changes,
 })

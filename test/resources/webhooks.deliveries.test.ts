@@ -50,7 +50,7 @@ afterEach(() => vi.useRealTimers())
 
 let names = 0
 const create = async (changes: object = {}) => {
-  const body = { name: `Hook ${++names}`, end_point: `${receiver.url}/hooks`, events: ['lead.*.after'], ...changes }
+  const body = { name: `Hook ${++names}`, url: `${receiver.url}/hooks`, events: ['lead.*.after'], ...changes }
   const reply = await server.admin.post(path, body)
   expect(reply.status, reply.text).toBe(201)
   server.events()
@@ -192,8 +192,8 @@ describe('an event', () => {
     await create({ events: ['email.*.after'] })
     const letter = {
       subject: 'Offer',
-      reply: 'Please see below.',
-      reply_to: ['ada@example.com'],
+      html: 'Please see below.',
+      to: ['ada@example.com'],
       cc: ['bo@example.com'],
     }
     const { body } = await server.admin.post('/emails', { ...letter, is_draft: true, bcc: ['hidden@example.com'] })
@@ -296,8 +296,7 @@ describe('an event', () => {
   it('may have only placeholders that its records fill in', async () => {
     const raw = { payload_type: 'raw', raw_payload_type: 'text', entity_type: 'leads' }
     const refused = async (change: object) =>
-      (await server.admin.post(path, { name: 'x', end_point: receiver.url, events: ['lead.*.after'], ...change })).body
-        .errors
+      (await server.admin.post(path, { name: 'x', url: receiver.url, events: ['lead.*.after'], ...change })).body.errors
     expect(await refused({ ...raw, payload: '{%leads.titel%} {%leads.lead_value|row%} {%leads.title|raw%}' })).toEqual({
       payload: [expect.stringContaining('{%leads.titel%}.'), expect.stringContaining('{%leads.lead_value|row%}.')],
     })
@@ -610,7 +609,7 @@ describe('a receiver that misbehaves', () => {
   })
 
   it('is not blamed for a request that cannot be made', async () => {
-    const { id } = await create({ end_point: `${receiver.url}/hooks/{%leads.title%}/x` })
+    const { id } = await create({ url: `${receiver.url}/hooks/{%leads.title%}/x` })
     await lead('..')
     await server.work()
     const [{ state, attempts }] = await deliveries(id)
@@ -646,9 +645,9 @@ describe('a receiver that misbehaves', () => {
   })
 
   it('leaves places for the others from its first hanging request on', async () => {
-    const slow = await create({ end_point: `${receiver.url}/slow` })
+    const slow = await create({ url: `${receiver.url}/slow` })
     for (let each = 0; each < 20; each++) await lead(`Lead ${each}`)
-    const healthy = await create({ end_point: `${receiver.url}/healthy`, events: ['product.create.after'] })
+    const healthy = await create({ url: `${receiver.url}/healthy`, events: ['product.create.after'] })
     await given(server.admin).product()
     receiver.behave('hang', ({ path }) => path === '/slow')
     calls.isSilent = true
@@ -697,7 +696,7 @@ describe('a receiver that misbehaves', () => {
     const guarded = await startServer({ config: { webhookAllowHttp: true } })
     const { body } = await guarded.admin.post(path, {
       name: 'Inside',
-      end_point: `http://localhost:${receiver.port}/hooks?key=abc`,
+      url: `http://localhost:${receiver.port}/hooks?key=abc`,
       events: ['*'],
     })
     await given(guarded.admin).lead()

@@ -13,7 +13,7 @@ import { signatureHeaders } from '../../src/resources/webhooks/signature.ts'
 
 const recipe: RequestTemplate = {
   method: 'post',
-  end_point: 'https://example.com/hooks',
+  url: 'https://example.com/hooks',
   query_params: [],
   headers: [],
   payload_type: 'default',
@@ -92,13 +92,13 @@ describe('the request', () => {
   })
 
   it('keeps what records say within their place in the address', () => {
-    const end_point = 'https://example.com/leads/{% leads.title %}?mode=a%20b&title={%leads.title%}#part'
+    const template = 'https://example.com/leads/{% leads.title %}?mode=a%20b&title={%leads.title%}#part'
     const query_params = [
       { key: 'a b', value: '1&2' },
       { key: 'both', value: 'is {%leads.title%}!' },
       { key: 'none', value: '{%leads.nothing%}' },
     ]
-    const { url } = request({ end_point, query_params })
+    const { url } = request({ url: template, query_params })
     const parsed = new URL(url)
     expect(parsed.host).toBe('example.com')
     expect(decodeURIComponent(parsed.pathname)).toBe('/leads/Ben & "Jerry"/ä?')
@@ -121,9 +121,9 @@ describe('the request', () => {
     ['https://example.com/leads/%2E{%leads.dots%}#part', '.'],
     ['https://example.com/{%?%}/{%leads.dots%}/hooks', '..'],
     ['https://example.com/leads/..{%leads.empty%}/hooks', ''],
-  ])('leads nowhere else because a value is dots: %s', (end_point, dots) => {
+  ])('leads nowhere else because a value is dots: %s', (url, dots) => {
     const placeholders = new Map([...occasion.placeholders, ['leads.dots', dots]])
-    const error = fault(() => request({ end_point }, { placeholders }))
+    const error = fault(() => request({ url }, { placeholders }))
     expect(error).toMatchObject({ kind: 'invalid', message: expect.stringContaining('change the address') })
   })
 
@@ -133,9 +133,9 @@ describe('the request', () => {
     ['https://example.com/leads/{%leads.dots%}/hooks', '../..', '/leads/..%2F../hooks'],
     ['https://example.com/leads/{%leads.dots%}/hooks', '%2e%2e', '/leads/%252e%252e/hooks'],
     ['https://example.com/a/../hooks?v=/{%leads.dots%}/', '..', '/hooks'],
-  ])('stays where it is with dots that mean nothing: %s', (end_point, dots, pathname) => {
+  ])('stays where it is with dots that mean nothing: %s', (url, dots, pathname) => {
     const placeholders = new Map([...occasion.placeholders, ['leads.dots', dots]])
-    expect(new URL(request({ end_point }, { placeholders }).url).pathname).toBe(pathname)
+    expect(new URL(request({ url }, { placeholders }).url).pathname).toBe(pathname)
   })
 
   it('sends form fields', () => {
@@ -200,7 +200,7 @@ describe('the request', () => {
   it('is not made when values make it larger than anybody takes', () => {
     const placeholders = new Map([['leads.title', 'x'.repeat(20_000)]])
     for (const changes of [
-      { end_point: 'https://example.com/{%leads.title%}' },
+      { url: 'https://example.com/{%leads.title%}' },
       { headers: [{ key: 'X-Title', value: '{%leads.title%}' }] },
       {
         payload_type: 'raw' as const,

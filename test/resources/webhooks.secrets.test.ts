@@ -21,7 +21,7 @@ const server = useServer({ config: { webhookAllowHttp: true, webhookAllowCidrs: 
 
 const body = () => ({
   name: 'Warehouse',
-  end_point: `${receiver.url}/hooks?code=${hidden.query}`,
+  url: `${receiver.url}/hooks?code=${hidden.query}`,
   headers: [
     { key: 'Authorization', value: hidden.header },
     { key: 'X-Empty', value: null },
@@ -62,7 +62,7 @@ describe('values of headers and query parameters', () => {
   it('are sent, and are in no reply, event, row or listener', async () => {
     const key = { headers: { 'idempotency-key': 'once' } }
     const made = await server.admin.post(path, body(), key)
-    expect(made.body.data).toMatchObject({ end_point: `${receiver.url}/hooks`, ...shown })
+    expect(made.body.data).toMatchObject({ url: `${receiver.url}/hooks`, ...shown })
     const { id } = made.body.data
     expect(await sentBy(id)).toEqual(sent)
 
@@ -139,10 +139,10 @@ describe('values of headers and query parameters', () => {
     const { id } = await create()
     const other = await startReceiver()
     try {
-      const end_point = `${other.url}/hooks`
+      const url = `${other.url}/hooks`
       const empty = { headers: [], query_params: [] }
-      for (const address of [end_point, `${receiver.url}/elsewhere`]) {
-        const moved = { end_point: address }
+      for (const address of [url, `${receiver.url}/elsewhere`]) {
+        const moved = { url: address }
         expect(await errorsOf(id, moved)).toEqual([422, ['query_params', 'headers']])
         expect(await errorsOf(id, { ...moved, ...shown })).toEqual([
           422,
@@ -153,11 +153,11 @@ describe('values of headers and query parameters', () => {
           ['headers.0.value'],
         ])
         // A parameter in the address does not replace the other parameters.
-        expect(await errorsOf(id, { end_point: `${address}?code=x`, headers: [] })).toEqual([422, ['query_params']])
+        expect(await errorsOf(id, { url: `${address}?code=x`, headers: [] })).toEqual([422, ['query_params']])
       }
       await server.admin.post(`${path}/${id}/test`)
       expect(other.received).toEqual([])
-      expect((await put(id, { end_point, ...empty, headers: body().headers })).status).toBe(200)
+      expect((await put(id, { url, ...empty, headers: body().headers })).status).toBe(200)
       await server.admin.post(`${path}/${id}/test`)
       expect(other.received[0]?.headers.authorization).toBe(hidden.header)
     } finally {
@@ -168,23 +168,23 @@ describe('values of headers and query parameters', () => {
   it('in an address move to the parameters, whatever placeholders hold', async () => {
     const { id } = await create({
       query_params: [],
-      end_point: `${receiver.url}/a?x=1&y=a%20b+c&z=i{%app.name%}#part`,
+      url: `${receiver.url}/a?x=1&y=a%20b+c&z=i{%app.name%}#part`,
     })
     const { data } = (await server.admin.get(`${path}/${id}`)).body
-    expect(data.end_point).toBe(`${receiver.url}/a#part`)
+    expect(data.url).toBe(`${receiver.url}/a#part`)
     expect(data.query_params.map(({ key }: { key: string }) => key)).toEqual(['x', 'y', 'z'])
     expect((await sentBy(id)).query).toEqual({ x: '1', y: 'a b c', z: 'iAccord CRM' })
     // An address that differs only in its query counts as the same address.
-    const end_point = `${receiver.url}/a?y=new#part`
-    expect((await put(id, { end_point })).body.data.query_params.map(({ key }: { key: string }) => key)).toEqual([
+    const url = `${receiver.url}/a?y=new#part`
+    expect((await put(id, { url })).body.data.query_params.map(({ key }: { key: string }) => key)).toEqual([
       'y',
       'x',
       'z',
     ])
     expect((await sentBy(id)).query).toMatchObject({ x: '1', y: 'new' })
-    expect(await errorsOf(id, { end_point: `${receiver.url}/a?=1#part` })).toEqual([422, ['end_point']])
+    expect(await errorsOf(id, { url: `${receiver.url}/a?=1#part` })).toEqual([422, ['url']])
     const many = Array.from({ length: 30 }, (_, index) => `k${index}=1`).join('&')
-    expect(await errorsOf(id, { end_point: `${receiver.url}/a?${many}#part` })).toEqual([422, ['end_point']])
+    expect(await errorsOf(id, { url: `${receiver.url}/a?${many}#part` })).toEqual([422, ['url']])
   })
 
   it('are taken out of answers that repeat them', async () => {
@@ -239,7 +239,7 @@ describe('a database from before values were write-only', () => {
   )
   const at = '2026-01-01T00:00:00.000Z'
   const stored = {
-    end_point: `https://example.com/hooks?code=${hidden.query}`,
+    url: `https://example.com/hooks?code=${hidden.query}`,
     headers: [{ key: 'Authorization', value: hidden.header }],
     query_params: [{ key: 'key', value: hidden.param }],
   }
@@ -247,8 +247,8 @@ describe('a database from before values were write-only', () => {
   async function old() {
     const store = openStore('sqlite::memory:')
     await migrate(store, before)
-    await sql`insert into webhooks (name, name_key, end_point, headers, query_params, secret_sealed, created_at, updated_at)
-      values ('Old', 'old', ${stored.end_point}, ${JSON.stringify(stored.headers)},
+    await sql`insert into webhooks (name, name_key, url, headers, query_params, secret_sealed, created_at, updated_at)
+      values ('Old', 'old', ${stored.url}, ${JSON.stringify(stored.headers)},
         ${JSON.stringify(stored.query_params)}, 'x', ${at}, ${at})`.execute(store.db)
     const snapshot = JSON.stringify({ id: 1, name: 'Old', ...stored })
     await sql`insert into events (name, entity_type, entity_id, actor_type, request_id, origin, before, after, created_at)
@@ -266,7 +266,7 @@ describe('a database from before values were write-only', () => {
     const store = await old()
     await migrate(store, migrations, { seal: seal.encrypt })
     const row = await store.db.selectFrom('webhooks').selectAll().executeTakeFirstOrThrow()
-    expect(row.end_point).toBe('https://example.com/hooks')
+    expect(row.url).toBe('https://example.com/hooks')
     const opened = (text: string) =>
       JSON.parse(text).map(({ key, sealed }: { key: string; sealed: string }) => [key, seal.decrypt(sealed)])
     expect([...opened(row.headers_sealed), ...opened(row.query_params_sealed)]).toEqual([
@@ -276,7 +276,7 @@ describe('a database from before values were write-only', () => {
     ])
     const event = await store.db.selectFrom('events').select(['before', 'after']).executeTakeFirstOrThrow()
     expect(JSON.parse(event.after ?? '')).toMatchObject({
-      end_point: 'https://example.com/hooks',
+      url: 'https://example.com/hooks',
       headers: [shown.headers[0]],
       query_params: shown.query_params,
     })

@@ -8,7 +8,7 @@ const path = '/settings/webhooks'
 
 const server = useServer()
 
-const hook = { name: 'Warehouse', end_point: 'https://example.com/hooks' }
+const hook = { name: 'Warehouse', url: 'https://example.com/hooks' }
 const create = async (changes: object = {}) => (await server.admin.post(path, { ...hook, ...changes })).body.data
 
 describe('createWebhook', () => {
@@ -40,27 +40,27 @@ describe('createWebhook', () => {
     ['https://93.184.216.34/hook', null],
     ['https://example.com/hook', null],
     ['https://localhost.example.com/hook', null],
-  ])('warns of an end point that it will not call: %s', async (end_point, beginning) => {
+  ])('warns of a URL that it will not call: %s', async (url, beginning) => {
     const wanted =
       beginning === null
         ? undefined
         : {
             warnings: [
               {
-                field: 'end_point',
+                field: 'url',
                 message: `${beginning}, which this server calls only if the setting ACCORD_WEBHOOK_ALLOW_CIDRS allows it.`,
               },
             ],
           }
-    const created = await server.admin.post(path, { ...hook, end_point })
+    const created = await server.admin.post(path, { ...hook, url })
     expect([created.status, created.body.meta]).toEqual([201, wanted])
-    const updated = await server.admin.put(`${path}/${created.body.data.id}`, { end_point })
+    const updated = await server.admin.put(`${path}/${created.body.data.id}`, { url })
     expect([updated.status, updated.body.meta]).toEqual([200, wanted])
   })
 
   it('names both settings for http to its own machine', async () => {
-    const { body } = await server.admin.post(path, { ...hook, end_point: 'http://127.0.0.1:9000/' })
-    expect(body.errors.end_point.join(' ')).toMatch(/ACCORD_WEBHOOK_ALLOW_HTTP=on .*ACCORD_WEBHOOK_ALLOW_CIDRS /)
+    const { body } = await server.admin.post(path, { ...hook, url: 'http://127.0.0.1:9000/' })
+    expect(body.errors.url.join(' ')).toMatch(/ACCORD_WEBHOOK_ALLOW_HTTP=on .*ACCORD_WEBHOOK_ALLOW_CIDRS /)
   })
 
   it.each([
@@ -69,17 +69,17 @@ describe('createWebhook', () => {
     ['javascript:alert(1)', 'Must be an absolute https URL.'],
     ['https://{%leads.title%}.example.com/', 'Placeholders may follow the host only.'],
     ['https://user:pass@example.com/', 'Must not carry a name or password; send a header.'],
-  ])('refuses to send to %s', async (end_point, sentence) => {
-    const { status, body } = await server.admin.post(path, { ...hook, end_point })
-    expect([status, body.errors]).toEqual([422, { end_point: [sentence] }])
+  ])('refuses to send to %s', async (url, sentence) => {
+    const { status, body } = await server.admin.post(path, { ...hook, url })
+    expect([status, body.errors]).toEqual([422, { url: [sentence] }])
     expect(server.events()).toEqual([])
   })
 
   it('takes placeholders behind the host, and http where the installation allows it', async () => {
-    const end_point = 'https://example.com/leads/{%leads.id%}/{% leads.title %}'
-    expect((await create({ end_point })).end_point).toBe(end_point)
+    const url = 'https://example.com/leads/{%leads.id%}/{% leads.title %}'
+    expect((await create({ url })).url).toBe(url)
     const open = await startServer({ config: { webhookAllowHttp: true } })
-    expect((await open.admin.post(path, { ...hook, end_point: 'http://localhost:9000' })).status).toBe(201)
+    expect((await open.admin.post(path, { ...hook, url: 'http://localhost:9000' })).status).toBe(201)
     await open.close()
   })
 

@@ -27,7 +27,7 @@ const all = [...permissionKeys]
 const without = (key: string): string[] => all.filter((each) => each !== key && !each.startsWith(`${key}.`))
 const eve = (about: Someone = {}) => addUser(server, 'Eve', { view: 'individual', permissions: all, ...about })
 async function hook(caller: Caller, changes: object = {}): Promise<number> {
-  const body = { name: `Hook ${unique()}`, end_point: `${receiver.url}/hooks`, events: ['lead.*.after'], ...changes }
+  const body = { name: `Hook ${unique()}`, url: `${receiver.url}/hooks`, events: ['lead.*.after'], ...changes }
   const { status, body: reply, text } = await caller.post(path, body)
   expect(status, text).toBe(201)
   return reply.data.id
@@ -74,12 +74,12 @@ describe('of records', () => {
     expect((await get(id)).changed_by).toMatchObject({ id: 1 })
     await given(server.admin).lead({ title: 'First', user_id: 1 })
     await server.work()
-    await user.put(`${path}/${id}`, { end_point: `${receiver.url}/elsewhere` })
+    await user.put(`${path}/${id}`, { url: `${receiver.url}/elsewhere` })
     expect((await get(id)).changed_by).toMatchObject({ id: user.id })
     await given(server.admin).lead({ title: 'Second', user_id: 1 })
     await server.work()
     // Saving the same value is not a change.
-    await server.admin.put(`${path}/${id}`, { end_point: `${receiver.url}/elsewhere` })
+    await server.admin.put(`${path}/${id}`, { url: `${receiver.url}/elsewhere` })
     expect((await get(id)).changed_by).toMatchObject({ id: user.id })
     await server.admin.post(`${path}/${id}/rotate-secret`)
     await given(server.admin).lead({ title: 'Third', user_id: 1 })
@@ -152,7 +152,7 @@ describe('of records', () => {
 
 describe('nothing is sent, and the webhook and the log say so', () => {
   it.each([
-    ['is disabled', { status: 0 }],
+    ['is disabled', { is_active: 0 }],
     ['is gone', null],
   ])('when the user %s', async (_what, change) => {
     const user = await eve()
@@ -219,7 +219,7 @@ it('a webhook from before is that of its last change, else of the first administ
     table: 'webhooks',
     event: 'settings.webhook.update.after',
     insert: (db, id, at) =>
-      sql`insert into webhooks (id, name, name_key, end_point, secret_sealed, created_at, updated_at)
+      sql`insert into webhooks (id, name, name_key, url, secret_sealed, created_at, updated_at)
         values (${id}, ${`w${id}`}, ${`w${id}`}, 'https://example.com', 'x', ${at}, ${at})`.execute(db),
   })
   expect(changers).toEqual([3, null, 2])

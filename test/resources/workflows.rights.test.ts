@@ -51,7 +51,7 @@ const touch = (lead: number, by: Caller = server.admin) => by.put(`/leads/${lead
 const template = async (content: string) =>
   (await server.admin.post('/settings/email-templates', { name: `T${unique()}`, subject: 'S', content })).body.data.id
 const webhook = async (changes: object = {}) => {
-  const body = { name: `H${unique()}`, end_point: `${receiver.url}/hooks`, ...changes }
+  const body = { name: `H${unique()}`, url: `${receiver.url}/hooks`, ...changes }
   return (await server.admin.post('/settings/webhooks', body)).body.data.id
 }
 
@@ -267,10 +267,10 @@ describe('a right that is lost', () => {
       'Action 1 failed: Eve, who changed this workflow last, lacks the permission leads.edit.',
     ])
     await role(all)
-    expect((await server.admin.put(`/settings/users/${user.id}`, { status: false })).status).toBe(200)
+    expect((await server.admin.put(`/settings/users/${user.id}`, { is_active: false })).status).toBe(200)
     const inactive = await runOf(id, () => touch(lead.id))
     expect([inactive.state, inactive.reason.startsWith(gone)]).toEqual(['failed', true])
-    await server.admin.put(`/settings/users/${user.id}`, { status: true })
+    await server.admin.put(`/settings/users/${user.id}`, { is_active: true })
     expect((await runOf(id, () => touch(lead.id))).state).toBe('succeeded')
     expect((await server.admin.get(`${path}/${id}`)).body.data.changed_by).toMatchObject({ id: user.id, name: 'Eve' })
     expect((await server.admin.delete(`/settings/users/${user.id}`)).status).toBe(200)

@@ -82,7 +82,7 @@ describe('a workflow', () => {
     await put({ title: 'Won' })
     expect(await counts()).toEqual([1, 1, 0, 0])
     await server.admin.put(`/leads/${lead.id}/stage`, { lead_pipeline_stage_id: 6 })
-    await server.admin.post('/leads/mass-update', { indices: [lead.id], value: 1 })
+    await server.admin.post('/leads/mass-update', { ids: [lead.id], value: 1 })
     expect(await counts()).toEqual([1, 1, 1, 1])
     const feed = (await server.admin.get('/events?entity_type=leads&per_page=100')).body.data
     const won = feed.find(({ name }: { name: string }) => name === 'lead.won')
@@ -232,9 +232,9 @@ describe('tags and notes', () => {
   })
 
   it('have no owner when that of the record has left', async () => {
-    const owner = await make.user({ status: true })
+    const owner = await make.user({ is_active: true })
     const lead = await make.lead({ user_id: owner.id })
-    await server.admin.put(`/settings/users/${owner.id}`, { status: false })
+    await server.admin.put(`/settings/users/${owner.id}`, { is_active: false })
     const run = await runOf({ actions: [note] }, () => server.admin.put(`/leads/${lead.id}`, { title: 'y' }))
     expect(run.state).toBe('succeeded')
     expect((await server.admin.get('/activities')).body.data).toMatchObject([{ user_id: null }])
@@ -254,8 +254,8 @@ describe('mails', () => {
     expect(more).toEqual([])
     expect(run).toMatchObject({ state: 'succeeded', actions: [{ result: { email_ids: [mail.id] } }] })
     expect(mail).toMatchObject({
-      reply: '<p>Dear A&lt;b&gt;</p>',
-      reply_to: ['ada@example.com', 'ada@home.example'],
+      html: '<p>Dear A&lt;b&gt;</p>',
+      to: ['ada@example.com', 'ada@home.example'],
       person_id: person.id,
       lead_id: lead.id,
       attachments: [],
@@ -282,7 +282,7 @@ describe('mails', () => {
     )
     expect(run).toMatchObject({ state: 'succeeded' })
     const sent = await mails()
-    expect(sent.map(({ reply_to }: { reply_to: string[] }) => reply_to)).toEqual([
+    expect(sent.map(({ to }: { to: string[] }) => to)).toEqual([
       ['admin@example.com'],
       ['ada@example.com'],
       ['admin@example.com'],
@@ -325,7 +325,7 @@ describe('mails', () => {
   })
 
   it('about a deleted activity have no invitation', async () => {
-    const owner = await make.user({ status: true })
+    const owner = await make.user({ is_active: true })
     const meeting = await make.activity({
       type: 'meeting',
       title: 'Kick-off',
@@ -333,16 +333,14 @@ describe('mails', () => {
       schedule_to: '2026-07-01T10:00:00Z',
       participants: { users: [1, owner.id] },
     })
-    await server.admin.put(`/settings/users/${owner.id}`, { status: false })
+    await server.admin.put(`/settings/users/${owner.id}`, { is_active: false })
     const actions = [{ id: 'send_email_to_participants', value: await template('Off: {%activities.title%}') }]
     const run = await runOf({ entity_type: 'activities', event: 'activity.delete.before', actions }, () =>
       server.admin.delete(`/activities/${meeting.id}`),
     )
     expect(run.state).toBe('succeeded')
     // An inactive user gets no mail.
-    expect(await mails()).toMatchObject([
-      { subject: 'Off: Kick-off', reply_to: ['admin@example.com'], attachments: [] },
-    ])
+    expect(await mails()).toMatchObject([{ subject: 'Off: Kick-off', to: ['admin@example.com'], attachments: [] }])
   })
 
   it.each([
@@ -358,9 +356,9 @@ describe('mails', () => {
   })
 
   it('are not sent to an inactive owner, nor without participants, and the latter succeeds', async () => {
-    const owner = await make.user({ status: true })
+    const owner = await make.user({ is_active: true })
     const lead = await make.lead({ user_id: owner.id })
-    await server.admin.put(`/settings/users/${owner.id}`, { status: false })
+    await server.admin.put(`/settings/users/${owner.id}`, { is_active: false })
     const left = await runOf({ actions: [{ id: 'send_email_to_sales_owner', value: await template('x') }] }, () =>
       server.admin.put(`/leads/${lead.id}`, { title: 'y' }),
     )

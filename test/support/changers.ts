@@ -29,7 +29,7 @@ export async function changersAfter({ migration, table, event, insert }: Before)
     [2, 1],
     [3, 1],
   ])
-    await sql`insert into users (id, name, name_key, email, email_key, status, view_permission, role_id, created_at, updated_at)
+    await sql`insert into users (id, name, name_key, email, email_key, is_active, view_permission, role_id, created_at, updated_at)
       values (${id}, ${`u${id}`}, ${`u${id}`}, ${`u${id}`}, ${`u${id}`}, ${status}, 'global', 1, ${at}, ${at})`.execute(
       store.db,
     )

@@ -80,7 +80,7 @@ export async function filled(content: string): Promise<Installed> {
   await given(admin).lead({ title: 'Backed up' })
   await admin.post('/settings/webhooks', {
     name: 'W',
-    end_point: 'https://example.com/',
+    url: 'https://example.com/',
     events: ['lead.create.after'],
   })
   return place

@@ -32,7 +32,7 @@ export async function addUser(server: TestServer, name: string, about: Someone =
       name_key: key,
       email,
       email_key: email,
-      status: about.isActive === false ? 0 : 1,
+      is_active: about.isActive === false ? 0 : 1,
       view_permission: about.view ?? 'global',
       role_id: roleId,
       ...stamps,

@@ -48,7 +48,14 @@ async function insertLeads(like: number): Promise<number[]> {
 async function addUser(name: string): Promise<number> {
   const role_id = 1
   const password = 'a long enough sentence'
-  const user = { name, email: `${name}@example.com`, password, password_confirmation: password, role_id, status: true }
+  const user = {
+    name,
+    email: `${name}@example.com`,
+    password,
+    password_confirmation: password,
+    role_id,
+    is_active: true,
+  }
   const { status, body } = await call('POST', '/settings/users', { ...user, view_permission: 'global' })
   expect(status, JSON.stringify(body)).toBe(201)
   return body.data.id

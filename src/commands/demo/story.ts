@@ -191,7 +191,7 @@ function planLead(cast: Cast, index: number, beginning: number): void {
   })
   planTalk(cast, { plan, api, contact, seller, index, lead: () => lead })
   plan(2, async () => {
-    const body = { subject: title, reply: letterTo(contact, seller.name, main?.name ?? ''), reply_to: [contact.email] }
+    const body = { subject: title, html: letterTo(contact, seller.name, main?.name ?? ''), to: [contact.email] }
     sent = await api.call('createEmail', { ...body, lead_id: lead, person_id: contact.id })
   })
   if (index % 3 !== 2)
@@ -270,7 +270,7 @@ async function quoteFor(cast: Cast, { index, title, contact, seller, lines, lead
     user_id: seller.id,
     lead_id: lead,
     billing_address: contact.address,
-    expired_at: dateOf(expires),
+    expiry_date: dateOf(expires),
     discount_percent: index % 3 === 0 ? 5 : 0,
     items: lines.map(({ index: at, quantity, price }) => ({ product_id: pick(cast.productIds, at), quantity, price })),
   })
@@ -294,8 +294,8 @@ function planCampaign(cast: Cast): void {
       const created = await cast.boss.call('createCampaign', {
         name: 'Invitation to AquaTech',
         subject: 'Meet us at AquaTech, {%persons.name%}',
-        status: true,
-        marketing_template_id: template.id,
+        is_active: true,
+        email_template_id: template.id,
         marketing_event_id: id,
       })
       campaign = created.id
@@ -350,7 +350,7 @@ const planWebhook = (cast: Cast): void =>
     run: () =>
       cast.boss.call('createWebhook', {
         name: 'Demo catcher',
-        end_point: cast.webhookUrl,
+        url: cast.webhookUrl,
         events: ['lead.*.after', 'quote.create.after', 'contacts.person.create.after'],
       }),
   })

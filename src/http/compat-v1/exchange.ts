@@ -97,7 +97,9 @@ async function answered(exchange: Exchange, byMethod: RowsByMethod): Promise<Ans
     const answer = await firstAnswer(exchange, row, canonical)
     return await rewritten(exchange, row, sent, answer)
   } catch (error) {
-    throw error instanceof Problem ? withVersion1Names(error, row) : error
+    if (!(error instanceof Problem)) throw error
+    const { schemas } = vocabulary
+    throw withVersion1Names(error, row, schemas.names(schemas.branches(schemas.body(factOf(row.operation)) ?? {})))
   }
 }
 

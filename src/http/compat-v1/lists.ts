@@ -37,7 +37,7 @@ export function listQuery(
   const isWhole = row.list === 'page' && isUnpaged(row, sent)
   query.set('per_page', isWhole ? String(maxPageSize) : sizeOf(sent.limit, row.limit))
   query.set('page', isWhole ? '1' : pageOf(sent.page))
-  const sort = sortOf(sent, schemas.sortKeys(fact))
+  const sort = sortOf(sent, fact, vocabulary)
   if (sort !== undefined) query.set('sort', sort)
   const { words, filters } = searchOf(sent, (name) => parameterOf(name, fact, vocabulary) !== undefined)
   if (words.length > 0 && known.has('q')) query.set('q', words.join(' '))
@@ -74,11 +74,12 @@ function pageOf(page: unknown): string {
  * Returns the `sort` of the contract. Lists use `sort` and `order`, searches `orderBy` and
  * `sortedBy`.
  */
-function sortOf(sent: JsonFields, keys: ReadonlySet<string>): string | undefined {
+function sortOf(sent: JsonFields, fact: OperationFact, { schemas }: Vocabulary): string | undefined {
   const [sort, orderBy] = [textOfField(sent.sort), textOfField(sent.orderBy)]
-  const key = sort || orderBy
+  const name = sort || orderBy
+  const key = schemas.listedNames(fact).canonical.get(name) ?? name
   const direction = (sort ? textOfField(sent.order) || 'desc' : textOfField(sent.sortedBy) || 'asc').toLowerCase()
-  if (!keys.has(key)) return undefined
+  if (!schemas.sortKeys(fact).has(key)) return undefined
   return direction === 'desc' ? `-${key}` : key
 }
 
@@ -92,8 +93,10 @@ const filtersOf = (sent: JsonFields): [name: string, value: string][] =>
     .map(([name, value]) => [name, [value].flat().map(textOfField).join(',')])
 
 /** Returns the parameter of the contract for a filter, or undefined. */
-function parameterOf(name: string, fact: OperationFact, { schemas, customTypes }: Vocabulary): string | undefined {
+function parameterOf(field: string, fact: OperationFact, { schemas, customTypes }: Vocabulary): string | undefined {
   const known = schemas.parameters(fact)
+  const { canonical } = schemas.listedNames(fact)
+  const name = field.replace(/^[^[]+/, (own) => canonical.get(own) ?? own)
   if (known.has(name)) return name
   const entity = schemas.customEntity(fact)
   if (entity !== undefined && customTypes(entity).has(name)) return `custom_attributes[${name}]`

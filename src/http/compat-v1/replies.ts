@@ -3,6 +3,7 @@ import type { OperationFact } from '../../contract/operations.gen.ts'
 import { Problem, type problemDocument } from '../../contract/output/problems.ts'
 import { isUnpaged } from './lists.ts'
 import type { RewriteRow } from './rows.ts'
+import type { RenamedFields } from './schemas.ts'
 import { isFields, type JsonFields, toVersion1, type Vocabulary } from './values.ts'
 
 /** The facts that the conversion of a reply depends on. */
@@ -95,10 +96,16 @@ export function version1Status({ code, status }: Problem): number {
 }
 
 /** Replaces the field names in the error by those of version 1. */
-export function withVersion1Names(problem: Problem, { rename = {}, files = {} }: RewriteRow): Problem {
+export function withVersion1Names(
+  problem: Problem,
+  { rename = {}, files = {} }: RewriteRow,
+  names: RenamedFields,
+): Problem {
   const { errors } = problem.more
   if (errors === undefined) return problem
-  const sentAs = new Map(Object.entries({ ...rename, ...files }).map(([own, canonical]) => [canonical, own]))
+  const ofRow = Object.entries({ ...rename, ...files }).map(([own, canonical]) => [canonical, own] as const)
+  const ofRecord = [...names.version1].map(([canonical, [own = canonical]]) => [canonical, own] as const)
+  const sentAs = new Map([...ofRecord, ...ofRow])
   const named = Object.entries(errors).map(([field, sentences]) => {
     const [first = '', ...rest] = field.replace(/(^|\.)custom_attributes\./, '$1').split('.')
     return [[sentAs.get(first) ?? first, ...rest].join('.'), sentences]

@@ -107,10 +107,11 @@ const search = (path: string, operation: string, more: More = {}): RewriteRow =>
   get(`${path}/search`, operation, { list: 'bare', ...more })
 const timeline = (path: string, one: string): RewriteRow =>
   get(`${path}/{id}/activities`, `list${one}Activities`, { list: 'bare', limit: 100 })
+const massIds = { indices: 'ids' }
 const massDestroy = (path: string, many: string, more: More = {}): RewriteRow =>
-  post(`${path}/mass-destroy`, `massDestroy${many}`, more)
+  post(`${path}/mass-destroy`, `massDelete${many}`, { rename: massIds, ...more })
 const massUpdate = (path: string, many: string, more: More = {}): RewriteRow =>
-  post(`${path}/mass-update`, `massUpdate${many}`, more)
+  post(`${path}/mass-update`, `massUpdate${many}`, { rename: massIds, ...more })
 /** Both routes have the tag in the body. */
 const tagLinks = (path: string, one: string): RewriteRow[] => [
   post(`${path}/{id}/tags`, `attach${one}Tag`),
@@ -207,13 +208,18 @@ const activities: RewriteRow[] = [
   massDestroy('/activities', 'Activities'),
 ]
 
+/** The word of version 1 for a user as the sender of a mail. */
+const mailUser = 'admin'
+
 /**
- * Replaces the id of each attachment by its file id, because `attachment-download` gets only that
- * id.
+ * Replaces the sender of a mail by the word of version 1, and the id of each attachment by its file
+ * id, because `attachment-download` gets only that id.
  */
-const withFileIds = (mail: JsonFields): JsonFields => ({
+const asMail = (mail: JsonFields): JsonFields => ({
   ...mail,
+  user_type: mail.user_type === 'user' ? mailUser : mail.user_type,
   attachments: recordsOf({ data: mail.attachments }).map((each) => ({ ...each, id: each.file_id })),
+  ...(isFields(mail.parent) && mail.parent.user_type !== undefined && { parent: asMail(mail.parent) }),
 })
 
 /** Returns a mail in the form of a timeline entry. */
@@ -230,7 +236,7 @@ const mailAsActivity = (mail: JsonFields): JsonFields => ({
   participants: [],
   location: null,
   additional: { folders: mail.folders, from: mail.from, to: mail.reply_to, cc: mail.cc, bcc: mail.bcc },
-  files: withFileIds(mail).attachments,
+  files: asMail(mail).attachments,
   created_at: mail.created_at,
   updated_at: mail.updated_at,
 })
@@ -241,11 +247,11 @@ const deletedForGood = (sent: JsonFields): JsonFields => ({ ...sent, type: sent.
 const mailFiles = { files: { attachments: 'attachment_ids' } }
 const [listMails, showMail, createMail, changeMail, deleteMail] = records('/mails', 'Email', {
   include: 'person,lead,parent',
-  present: withFileIds,
+  present: asMail,
   ...mailFiles,
 }) as [RewriteRow, RewriteRow, RewriteRow, RewriteRow, RewriteRow]
 const mails: RewriteRow[] = [
-  listMails,
+  { ...listMails, arrange: (sent) => (sent.user_type === mailUser ? { ...sent, user_type: 'user' } : sent) },
   showMail,
   createMail,
   {
@@ -331,7 +337,7 @@ const automation: RewriteRow[] = [
   ...records('/settings/web-forms', 'WebForm'),
   ...records('/settings/marketing/events', 'MarketingEvent'),
   massDestroy('/settings/marketing/events', 'MarketingEvents'),
-  ...records('/settings/marketing/campaigns', 'Campaign', { include: 'event,template' }),
+  ...records('/settings/marketing/campaigns', 'Campaign', { include: 'marketing_event,email_template' }),
   massDestroy('/settings/marketing/campaigns', 'Campaigns'),
 ]
 

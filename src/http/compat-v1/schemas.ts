@@ -2,6 +2,7 @@
 // and replies with their types, and the query parameters.
 import { componentOf } from '../../contract/input/open-schema.ts'
 import type { OperationFact } from '../../contract/operations.gen.ts'
+import { type FieldNames, fieldNames } from './names.ts'
 
 /** A schema of the contract with unresolved `$ref`s. */
 export interface ContractSchema {
@@ -45,7 +46,27 @@ export interface ContractSchemas {
   customEntity(fact: OperationFact): string | undefined
   /** Returns the branches of a union, or the schema itself, with `$ref`s resolved. */
   branches(schema: ContractSchema): readonly ContractSchema[]
+  /** Returns the fields of these schemas that have another name in version 1. */
+  names(branches: readonly ContractSchema[]): RenamedFields
+  /** Returns the fields of the listed records that have another name in version 1. */
+  listedNames(fact: OperationFact): RenamedFields
 }
+
+/** The fields that have another name in version 1, for both directions. */
+export interface RenamedFields {
+  /** The names of version 1, by canonical name. */
+  readonly version1: ReadonlyMap<string, readonly string[]>
+  /** The canonical names, by name of version 1. */
+  readonly canonical: ReadonlyMap<string, string>
+}
+
+const renamedFields = (names: FieldNames): RenamedFields => {
+  const version1 = new Map(Object.entries(names).map(([canonical, own]) => [canonical, [own].flat()]))
+  const canonical = [...version1].flatMap(([name, others]) => others.map((each) => [each, name] as const))
+  return { version1, canonical: new Map(canonical) }
+}
+
+const noNames = renamedFields({})
 
 const json = 'application/json'
 
@@ -56,6 +77,15 @@ export function contractSchemas(document: object): ContractSchemas {
     part.$ref === undefined ? part : follow(componentOf(document, part.$ref) as Part)
   const unions = new WeakMap<ContractSchema, readonly ContractSchema[]>()
   const known = new WeakMap<OperationFact, ReadonlyMap<string, ContractSchema>>()
+  const renamed = new Map(
+    Object.entries(fieldNames).map(([schema, names]) => [
+      componentOf(document, `#/components/schemas/${schema}`),
+      renamedFields(names),
+    ]),
+  )
+  const names = (schemas: readonly ContractSchema[]): RenamedFields =>
+    schemas.map((each) => renamed.get(each)).find((each) => each) ?? noNames
+  const reply = (fact: OperationFact) => operationOf(fact).responses[String(fact.status)]?.content?.[json]?.schema
 
   function branches(schema: ContractSchema): readonly ContractSchema[] {
     const found = unions.get(schema)
@@ -78,8 +108,13 @@ export function contractSchemas(document: object): ContractSchemas {
 
   return {
     branches,
+    names,
+    listedNames(fact) {
+      const items = branches(reply(fact) ?? {}).map(({ properties }) => properties?.data?.items)
+      return names(items.flatMap((each) => (each ? branches(each) : [])))
+    },
     body: (fact) => operationOf(fact).requestBody?.content[json]?.schema,
-    reply: (fact) => operationOf(fact).responses[String(fact.status)]?.content?.[json]?.schema,
+    reply,
     parameters: (fact) => new Set(queryOf(fact).keys()),
     sortKeys(fact) {
       const keys = branches(queryOf(fact).get('sort')?.items ?? {}).flatMap((each) => each.enum ?? [])

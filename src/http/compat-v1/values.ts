@@ -41,11 +41,7 @@ export function toCanonical(sent: unknown, schema: ContractSchema, vocabulary: V
   if (value === null || (value === '' && branches.some(isPassword))) return withoutValue(types, branches)
   const list = branches.find(({ items }) => items)
   const record = branches.find(({ properties }) => properties)
-  if (
-    record &&
-    isFields(value) &&
-    (!list || Object.keys(value).some((key) => Object.hasOwn(record.properties ?? {}, key)))
-  )
+  if (record && isFields(value) && (!list || hasFieldOf(value, record, vocabulary)))
     return recordOf(value, record, vocabulary)
   if (list?.items && (typeof value !== 'string' || !types.has('string')))
     return entriesOf(value, list.items, vocabulary)
@@ -66,14 +62,22 @@ function withoutValue(types: ReadonlySet<string>, branches: readonly ContractSch
   return types.has('string') && !branches.some(isPassword) ? null : undefined
 }
 
-function recordOf(sent: JsonFields, { properties = {} }: ContractSchema, vocabulary: Vocabulary): JsonFields {
+const hasFieldOf = (sent: JsonFields, schema: ContractSchema, { schemas }: Vocabulary): boolean => {
+  const { canonical } = schemas.names([schema])
+  return Object.keys(sent).some((key) => Object.hasOwn(schema.properties ?? {}, canonical.get(key) ?? key))
+}
+
+function recordOf(sent: JsonFields, schema: ContractSchema, vocabulary: Vocabulary): JsonFields {
+  const { properties = {} } = schema
+  const { canonical } = vocabulary.schemas.names([schema])
   const own = properties.custom_attributes
   const entity = own && vocabulary.schemas.branches(own).find((each) => each['x-entity'])?.['x-entity']
   const types = entity === undefined ? undefined : vocabulary.customTypes(entity)
   const record: JsonFields = {}
   const custom: JsonFields = {}
   const nested = isFields(sent.custom_attributes) ? Object.entries(sent.custom_attributes) : []
-  for (const [key, each] of [...Object.entries(sent), ...(types ? nested : [])]) {
+  for (const [name, each] of [...Object.entries(sent), ...(types ? nested : [])]) {
+    const key = canonical.get(name) ?? name
     const type = types?.get(key)
     if (type !== undefined) setField(custom, key, valueOfType(each, type))
     else if (types && key === 'custom_attributes') continue
@@ -196,7 +200,9 @@ function branchOf(value: JsonFields, branches: readonly ContractSchema[]): Contr
   )
 }
 
-function fieldsToVersion1(value: JsonFields, { properties = {} }: ContractSchema, vocabulary: Vocabulary): JsonFields {
+function fieldsToVersion1(value: JsonFields, record: ContractSchema, vocabulary: Vocabulary): JsonFields {
+  const { properties = {} } = record
+  const { version1 } = vocabulary.schemas.names([record])
   const fields: JsonFields = {}
   for (const [key, each] of Object.entries(value)) {
     const schema = properties[key]
@@ -205,7 +211,8 @@ function fieldsToVersion1(value: JsonFields, { properties = {} }: ContractSchema
         ? vocabulary.schemas.branches(schema).find((branch) => branch['x-entity'])?.['x-entity']
         : undefined
     if (entity === undefined || !isFields(each)) {
-      setField(fields, key, schema ? toVersion1(each, schema, vocabulary, key) : each)
+      for (const name of version1.get(key) ?? [key])
+        setField(fields, name, schema ? toVersion1(each, schema, vocabulary, name) : each)
       continue
     }
     const types = vocabulary.customTypes(entity)

@@ -71,15 +71,15 @@ export function asyncApiOf(document: ServedDocument, { host, protocol }: { host:
       receiver: {
         host: '{host}',
         protocol: 'https',
-        description: 'The end point of a webhook.',
-        variables: { host: { description: 'The host in the end point of the webhook.' } },
+        description: 'The URL of a webhook.',
+        variables: { host: { description: 'The host in the URL of the webhook.' } },
       },
     },
     channels: {
       webhooks: {
         address: null,
         title: 'Webhooks',
-        description: 'Requests to the end points of webhooks, signed as Standard Webhooks describes.',
+        description: 'Requests to the URLs of webhooks, signed as Standard Webhooks describes.',
         servers: [{ $ref: '#/servers/receiver' }],
         messages: refs('webhooks', hooks),
       },

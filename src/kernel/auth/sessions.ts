@@ -42,7 +42,7 @@ export async function identify(services: Services, calling: Calling, isUse = tru
   }
   const row = await sessionOf(services, calling)
   if (!row) throw unauthenticated()
-  if (row.status !== 1) throw inactive()
+  if (row.is_active !== 1) throw inactive()
   const { db } = services.store
   const time = services.clock.now()
   // The time of the last use is written at most once a minute. Otherwise every read request would

@@ -62,7 +62,7 @@ export const callerColumns = [
   'users.id as user_id',
   'users.name',
   'users.email',
-  'users.status',
+  'users.is_active',
   'users.view_permission',
   'users.role_id',
   'roles.permission_type',
@@ -93,7 +93,7 @@ export async function authenticate(
   const activeMs = Math.min(known.usedMs ?? known.createdMs, known.parentsActiveMs)
   if (idleDays > 0 && !(activeMs >= nowMs - daysMs(idleDays))) throw unauthenticated()
   if (!isAllowed(ip, token.allowedIps)) throw unauthenticated()
-  if (row.status !== 1) throw inactive()
+  if (row.is_active !== 1) throw inactive()
 
   // The time of the last use is written at most once a minute. Otherwise every read request would
   // cause a write.
@@ -204,7 +204,7 @@ export async function signedInAs(db: Db, id: number): Promise<CurrentUser | null
     .select(['users.id', 'users.name', 'users.email', 'users.view_permission', 'users.role_id'])
     .select(['roles.permission_type', 'roles.permissions'])
     .where('users.id', '=', id)
-    .where('users.status', '=', 1)
+    .where('users.is_active', '=', 1)
     .executeTakeFirst()
   return row ? userOf(db, row) : null
 }

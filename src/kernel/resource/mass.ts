@@ -10,12 +10,12 @@ import { inSteps } from '../write/idempotency.ts'
 import { transaction } from '../write/write.ts'
 import type { Resource } from './define-resource.ts'
 
-type MassReply = Reply<'massDestroyLeads'>
+type MassReply = Reply<'massDeleteLeads'>
 
 interface Work {
   noun: { one: string; many: string }
   verb: string
-  indices: readonly number[]
+  ids: readonly number[]
   atomic?: boolean | undefined
   /** Handles one record inside a transaction. */
   each: (ctx: Context, id: number) => Promise<unknown>
@@ -57,7 +57,7 @@ function begun({ keyed }: Context): Progress {
 export async function inMass(ctx: Context, work: Work): Promise<MassReply> {
   const { processed, failed } = begun(ctx)
   const known = new Set([...processed, ...failed.map(({ id }) => id)])
-  const ids = [...new Set(work.indices)].filter((id) => !known.has(id))
+  const ids = [...new Set(work.ids)].filter((id) => !known.has(id))
   const attempt = async (id: number, each: () => Promise<unknown>): Promise<void> => {
     try {
       await each()
@@ -111,16 +111,16 @@ export async function inMass(ctx: Context, work: Work): Promise<MassReply> {
  * Returns the handler that deletes many records of a resource. `defer` returns the id of a job that
  * deletes the record later, or null when the record can be deleted at once.
  */
-export const massDestroy = (
+export const massDelete = (
   resource: Pick<Resource<unknown, unknown>, 'noun' | 'entity' | 'remove'>,
   { isLong = false, defer }: { isLong?: boolean; defer?: (ctx: Context, id: number) => Promise<number | null> } = {},
 ) =>
   inSteps(
-    (ctx: Context, { body }: { body: { indices: number[] } }): Promise<MassReply> =>
+    (ctx: Context, { body }: { body: { ids: number[] } }): Promise<MassReply> =>
       inMass(ctx, {
         noun: { one: resource.noun, many: resource.entity },
         verb: 'deleted',
-        indices: body.indices,
+        ids: body.ids,
         isLong,
         each: async (inner, id) => (await defer?.(inner, id)) ?? (await resource.remove(inner, id)),
       }),
@@ -144,13 +144,13 @@ export const massUpdate = <W, V = never>(
   inSteps(
     (
       ctx: Context,
-      { body }: { body: { indices: number[]; value?: V; changes?: W; atomic?: boolean } },
+      { body }: { body: { ids: number[]; value?: V; changes?: W; atomic?: boolean } },
     ): Promise<MassReply> => {
-      const { indices, atomic, value, changes } = oneOf(body)
+      const { ids, atomic, value, changes } = oneOf(body)
       return inMass(ctx, {
         noun: { one: resource.noun, many: resource.entity },
         verb: 'updated',
-        indices,
+        ids,
         atomic,
         each: async (ctx, id) =>
           changes === undefined ? byValue?.(ctx, id, value as V) : resource.update(ctx, id, changes),

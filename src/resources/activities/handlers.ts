@@ -5,7 +5,7 @@ import type { Context } from '../../kernel/context.ts'
 import { invalid, ValidationErrors } from '../../kernel/errors.ts'
 import type { Handler, Handlers } from '../../kernel/handler.ts'
 import { exportOf } from '../../kernel/resource/export.ts'
-import { massDestroy, massUpdate } from '../../kernel/resource/mass.ts'
+import { massDelete, massUpdate } from '../../kernel/resource/mass.ts'
 import type { Snapshot } from '../../kernel/write/events.ts'
 import { transaction, write } from '../../kernel/write/write.ts'
 import { checkFileReference } from '../files/attach.ts'
@@ -71,7 +71,7 @@ export const handlers = {
   massUpdateActivities: massUpdate(activities, (ctx, id, isDone: boolean) =>
     activities.update(ctx, id, { is_done: isDone }),
   ),
-  massDestroyActivities: massDestroy(activities),
+  massDeleteActivities: massDelete(activities),
   exportActivities: exportOf(activities, activityColumns),
   listActivityFiles,
   attachActivityFile,

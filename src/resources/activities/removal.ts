@@ -5,7 +5,7 @@ import { all, defineRemoval, type RecordChange, type RemovalJob } from '../../jo
 import type { Context } from '../../kernel/context.ts'
 import type { Handlers } from '../../kernel/handler.ts'
 import { adoptArchives } from '../../kernel/history/archive.ts'
-import { massDestroy } from '../../kernel/resource/mass.ts'
+import { massDelete } from '../../kernel/resource/mass.ts'
 import { referencesTo } from '../attributes/delete-hooks.ts'
 import { leads } from '../leads/resource.ts'
 import { organizations } from '../organizations/resource.ts'
@@ -72,9 +72,9 @@ export const handlers = {
   deleteLead: deleteOrDefer(start.leads, leads.handlers.deleteLead, message),
   deletePerson: deleteOrDefer(start.persons, persons.handlers.deletePerson, message),
   deleteOrganization: deleteOrDefer(start.organizations, organizations.handlers.deleteOrganization, message),
-  massDestroyLeads: massDestroy(leads, { defer: start.leads }),
-  massDestroyPersons: massDestroy(persons, { defer: start.persons }),
-  massDestroyOrganizations: massDestroy(organizations, { defer: start.organizations }),
+  massDeleteLeads: massDelete(leads, { defer: start.leads }),
+  massDeletePersons: massDelete(persons, { defer: start.persons }),
+  massDeleteOrganizations: massDelete(organizations, { defer: start.organizations }),
 } satisfies Partial<Handlers>
 
 export const jobs = Object.values(removals).map(({ job }) => job)

@@ -34,11 +34,11 @@ const entryOf = (email: Email): Entry => ({
   id: email.id,
   type: 'email',
   title: email.subject,
-  comment: email.reply,
+  comment: email.html,
   additional: {
     folders: email.folders,
     from: email.from,
-    to: email.reply_to,
+    to: email.to,
     cc: email.cc,
     bcc: email.bcc,
   },

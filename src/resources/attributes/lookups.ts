@@ -35,7 +35,7 @@ export const lookups = {
     table: 'users',
     ...named,
     owner: 'id',
-    only: () => sql<SqlBool>`users.status = ${1}`,
+    only: () => sql<SqlBool>`users.is_active = ${1}`,
     lists: 'listUsers',
   },
   organizations: {

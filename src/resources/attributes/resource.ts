@@ -6,7 +6,7 @@ import { isProtected, ValidationErrors } from '../../kernel/errors.ts'
 import type { Handlers } from '../../kernel/handler.ts'
 import { flagField, textField, value } from '../../kernel/query/filter.ts'
 import { defineResource } from '../../kernel/resource/define-resource.ts'
-import { massDestroy, massUpdate } from '../../kernel/resource/mass.ts'
+import { massDelete, massUpdate } from '../../kernel/resource/mass.ts'
 import { answering, inSteps } from '../../kernel/write/idempotency.ts'
 import { longTransaction } from '../../kernel/write/write.ts'
 import { releaseAttributeFiles } from './attachments.ts'
@@ -123,6 +123,6 @@ export const handlers = {
   massUpdateAttributes: massUpdate(attributes, (ctx, id, quick_add: boolean) =>
     attributes.update(ctx, id, { quick_add }),
   ),
-  massDestroyAttributes: massDestroy(attributes, { isLong: true }),
+  massDeleteAttributes: massDelete(attributes, { isLong: true }),
   lookupAttributeValues,
 } satisfies Partial<Handlers>

@@ -35,7 +35,7 @@ export async function verifyCredentials(
   const emailKey = fold(email)
   const user = await ctx.db
     .selectFrom('users')
-    .select(['id', 'name', 'email', 'password_hash', 'status', 'role_id', 'view_permission'])
+    .select(['id', 'name', 'email', 'password_hash', 'is_active', 'role_id', 'view_permission'])
     .where('email_key', '=', emailKey)
     .executeTakeFirst()
   const stored = user?.password_hash ?? null
@@ -46,11 +46,11 @@ export async function verifyCredentials(
     { deviceToken },
   )
   if (!user || !right) {
-    if (user?.status === 1 && isGuessed) await notifyUser(apart(ctx), user.id, 'guessing')
+    if (user?.is_active === 1 && isGuessed) await notifyUser(apart(ctx), user.id, 'guessing')
     await emitLoginFailure(ctx, { emailKey, user, reason: 'invalid_credentials' })
     throw invalidCredentials()
   }
-  if (user.status !== 1) {
+  if (user.is_active !== 1) {
     await emitLoginFailure(ctx, { emailKey, user, reason: 'account_inactive' })
     throw new Problem('account_inactive')
   }
@@ -91,7 +91,11 @@ async function renewHash(
  * in the transaction of the login.
  */
 export async function confirmCredentials({ db }: Context, { user, stored }: VerifiedCredentials): Promise<void> {
-  const same = db.updateTable('users').set({ password_hash: stored }).where('id', '=', user.id).where('status', '=', 1)
+  const same = db
+    .updateTable('users')
+    .set({ password_hash: stored })
+    .where('id', '=', user.id)
+    .where('is_active', '=', 1)
   const { numUpdatedRows } = await same.where('password_hash', '=', stored).executeTakeFirstOrThrow()
   if (numUpdatedRows === 0n) throw invalidCredentials()
 }

@@ -29,7 +29,7 @@ export const signInNotice = defineJob<Notice>({
       .selectFrom('users')
       .select(['id', 'name', 'email', column])
       .where('id', '=', notice.user_id)
-      .where('status', '=', 1)
+      .where('is_active', '=', 1)
       .executeTakeFirst()
     if (!user || !isDue(ctx, user[column])) return
     try {

@@ -60,7 +60,7 @@ export const passwordLink = defineJob<LinkRequest>({
  * Returns the active user who gets the mail. An invited user who already has a password gets none.
  */
 async function recipientOf({ db }: Context, wanted: LinkRequest): Promise<Recipient | undefined> {
-  const active = db.selectFrom('users').select(['id', 'name', 'email']).where('status', '=', 1)
+  const active = db.selectFrom('users').select(['id', 'name', 'email']).where('is_active', '=', 1)
   if ('email' in wanted) return active.where('email_key', '=', fold(wanted.email)).executeTakeFirst()
   return active.where('id', '=', wanted.user_id).where('password_hash', 'is', null).executeTakeFirst()
 }
@@ -117,7 +117,7 @@ export const findLink = (ctx: Context, { email, token }: { email: string; token:
     .where('password_resets.secret_hash', '=', digestOf(token, email))
     .where('password_resets.expires_at', '>', now(ctx))
     .where('users.email_key', '=', fold(email))
-    .where('users.status', '=', 1)
+    .where('users.is_active', '=', 1)
     .executeTakeFirst()
 
 function composeMail(ctx: Context, { email }: Recipient, secret: string, kind: keyof typeof lifetimes) {

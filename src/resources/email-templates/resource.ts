@@ -84,8 +84,8 @@ const activeCampaigns = async (ctx: Context, templateId: number) =>
     await ctx.db
       .selectFrom('marketing_campaigns')
       .select('id')
-      .where('marketing_template_id', '=', templateId)
-      .where('status', '=', 1)
+      .where('email_template_id', '=', templateId)
+      .where('is_active', '=', 1)
       .orderBy('id')
       .execute()
-  ).map(({ id }) => ({ entity_type: 'campaigns', id, field: 'marketing_template_id' }))
+  ).map(({ id }) => ({ entity_type: 'campaigns', id, field: 'email_template_id' }))

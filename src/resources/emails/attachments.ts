@@ -64,7 +64,7 @@ function presentAttachment(ctx: Context, row: Row): Schema<'EmailAttachment'> {
  */
 export async function loadAttachments(
   ctx: Context,
-  replies: readonly { id: number; reply: string | null; attachments: Schema<'EmailAttachment'>[] }[],
+  replies: readonly { id: number; html: string | null; attachments: Schema<'EmailAttachment'>[] }[],
 ): Promise<void> {
   const rows = await attachmentRows(
     ctx,
@@ -73,7 +73,7 @@ export async function loadAttachments(
   for (const reply of replies) {
     const own = rows.filter(({ email_id }) => email_id === reply.id)
     reply.attachments = own.map((row) => presentAttachment(ctx, row))
-    reply.reply = bodyWithPictures(ctx, reply.reply, own)
+    reply.html = bodyWithPictures(ctx, reply.html, own)
   }
 }
 

@@ -21,26 +21,25 @@ export interface StoredEmail {
   id: number
   status: string
   subject: string | null
-  reply: string | null
-  reply_to: string
+  html: string | null
+  to: string
   cc: string
   bcc: string
   send_at: string | null
 }
 
 const maxRecipients = 100
-const recipientLists = ['reply_to', 'cc', 'bcc'] as const
+const recipientLists = ['to', 'cc', 'bcc'] as const
 
 export const isEditable = ({ status }: { status: string }): boolean => status === 'draft' || status === 'failed'
 
 /** Reports each missing field that sending requires. */
 export function checkComplete(
   errors: ValidationErrors,
-  mail: { reply?: string | null } & Partial<Record<(typeof recipientLists)[number], readonly string[]>>,
+  mail: { html?: string | null } & Partial<Record<(typeof recipientLists)[number], readonly string[]>>,
 ): void {
-  if ((mail.reply ?? null) === null) errors.invalid('reply', 'The field is required.')
-  if (recipientLists.every((name) => (mail[name] ?? []).length === 0))
-    errors.invalid('reply_to', 'The field is required.')
+  if ((mail.html ?? null) === null) errors.invalid('html', 'The field is required.')
+  if (recipientLists.every((name) => (mail[name] ?? []).length === 0)) errors.invalid('to', 'The field is required.')
 }
 
 /** Returns the addresses without duplicates, each in its first spelling. */
@@ -57,11 +56,11 @@ export async function contentColumns(body: EmailBody, writing: Writing<StoredEma
   const { current, errors } = writing
   // A received subject may have line breaks. An unchanged subject keeps them.
   const subject = body.subject === current?.subject ? body.subject : oneLine(body.subject)
-  const reply = await cleanBody(body.reply, writing)
+  const html = await cleanBody(body.html, writing)
   const columns: Record<string, unknown> = {
     subject,
     subject_key: subject === undefined ? undefined : subject === null ? null : textKey(subject),
-    reply,
+    html,
     ...recipients(body, writing),
   }
   const changed = current
@@ -76,20 +75,19 @@ export async function contentColumns(body: EmailBody, writing: Writing<StoredEma
     )
   }
   // A received e-mail has a separate plain text. An unchanged body must not replace that text.
-  if (reply !== undefined && (!current || current.reply !== reply))
-    columns.text = reply === null ? null : plainText(reply)
+  if (html !== undefined && (!current || current.html !== html)) columns.text = html === null ? null : plainText(html)
   return columns
 }
 
 const isNew = (stored: unknown, sent: unknown): boolean => sent !== undefined && sent !== stored
 
 async function cleanBody(
-  sent: EmailBody['reply'],
+  sent: EmailBody['html'],
   { ctx, current, errors }: Writing<StoredEmail>,
-): Promise<EmailBody['reply']> {
+): Promise<EmailBody['html']> {
   if (sent === undefined || sent === null) return sent
   const cleaned = clean(sent, await contentIdFinder(ctx, current?.id))
-  if (cleaned === null) errors.invalid('reply', tooMuch)
+  if (cleaned === null) errors.invalid('html', tooMuch)
   // Sanitizing may remove everything, for example when the body is only a script.
   return cleaned?.trim() || null
 }

@@ -38,19 +38,19 @@ const discard = (ctx: Context, id: number, type: 'trash' | 'delete' | undefined)
   })
 
 const massUpdateEmails: Handler<'massUpdateEmails'> = inSteps((ctx, { body }) => {
-  const { indices, atomic, folders, is_read, value } = body
+  const { ids, atomic, folders, is_read, value } = body
   if ([folders, is_read, value].filter((each) => each !== undefined).length !== 1)
     throw invalid({ folders: ['Send one of folders, is_read and value.'] })
   const isRead = is_read ?? value
   const changes = { ...(folders && { folders }), ...(isRead !== undefined && { is_read: isRead }) }
-  return inMass(ctx, { noun, verb: 'updated', indices, atomic, each: (ctx, id) => emails.update(ctx, id, changes) })
+  return inMass(ctx, { noun, verb: 'updated', ids, atomic, each: (ctx, id) => emails.update(ctx, id, changes) })
 })
 
-const massDestroyEmails: Handler<'massDestroyEmails'> = inSteps((ctx, { body: { indices, type } }) =>
+const massDeleteEmails: Handler<'massDeleteEmails'> = inSteps((ctx, { body: { ids, type } }) =>
   inMass(ctx, {
     noun,
     verb: type === 'delete' ? 'deleted' : 'discarded',
-    indices,
+    ids,
     each: (ctx, id) => discard(ctx, id, type),
   }),
 )
@@ -101,7 +101,7 @@ const detachLeadEmail: Handler<'detachLeadEmail'> = (ctx, { params }) =>
 export const handlers = {
   deleteEmail: async (ctx, { params, query }) => ({ message: await discard(ctx, params.id, query.type) }),
   massUpdateEmails,
-  massDestroyEmails,
+  massDeleteEmails,
   sendEmail: async (ctx, { params }) => ({ data: await queueEmail(ctx, params.id), message: 'E-mail queued.' }),
   untrashEmail: async (ctx, { params }) => ({
     data: await restoreFromTrash(ctx, params.id),

@@ -249,7 +249,7 @@ async function tryMoveThreadToInbox(ctx: Context & { unit: UnitOfWork }, thread:
 const inputOf = (mail: ReceivedMail, folder: EmailFolder) => ({
   subject: mail.subject,
   from: mail.authors,
-  reply_to: mail.to,
+  to: mail.to,
   cc: mail.cc,
   text: mail.text,
   folders: [folder],
@@ -263,24 +263,24 @@ function columnsOf(
 ): Omit<Insertable<DB['emails']>, 'created_at' | 'updated_at'> {
   const note =
     mail.error === null ? null : hasOriginal ? `${mail.error} The original is attached as message.eml.` : mail.error
-  const html = mail.html === null ? null : clean(mail.html)
+  const sent = mail.html === null ? null : clean(mail.html)
   // The plain text becomes the body when the HTML is missing or too large to sanitize.
-  const reply = html?.trim() || htmlOf(mail.text) || htmlOf(note)
-  const text = mail.text ?? (html === null ? note : plainText(html))
+  const html = sent?.trim() || htmlOf(mail.text) || htmlOf(note)
+  const text = mail.text ?? (sent === null ? note : plainText(sent))
   return {
     subject: mail.subject,
     subject_key: mail.subject === null ? null : textKey(mail.subject),
-    reply,
+    html,
     text: text?.slice(0, maxTextLength).trimEnd() || null,
-    reply_to: JSON.stringify(mail.to),
+    to: JSON.stringify(mail.to),
     cc: JSON.stringify(mail.cc),
     bcc: JSON.stringify(mail.bcc),
     from: JSON.stringify(mail.authors),
     sender: JSON.stringify(mail.sender),
     reply_addresses: JSON.stringify(mail.replyTo),
-    name: mail.from?.name || null,
+    from_name: mail.from?.name || null,
     source: 'email',
-    user_type: isOwn ? 'admin' : 'person',
+    sender_type: isOwn ? 'user' : 'person',
     status: 'received',
     error: mail.error,
     sent_at: mail.date === null ? null : stamp(mail.date),

@@ -67,7 +67,7 @@ async function toEmailRow(sent: EmailBody, writing: Writing<Current>): Promise<R
   if (current && body.send_at !== undefined && body.send_at !== current.send_at && !isUnsent(current))
     throw new Problem('state_conflict', `The e-mail is ${current.status}: its send_at cannot change.`)
   if (current) return columns
-  if (status === 'queued') checkComplete(errors, { ...body, reply: (content.reply as string | undefined) ?? null })
+  if (status === 'queued') checkComplete(errors, { ...body, html: (content.html as string | undefined) ?? null })
   return { ...columns, ...(await newColumns(body, ctx)), status }
 }
 
@@ -75,8 +75,8 @@ const isUnsent = (mail: StoredEmail): boolean => isEditable(mail) || mail.status
 
 /** Adds the recipients of a reply that names none. */
 async function withRecipients(ctx: Context, body: EmailBody): Promise<EmailBody> {
-  if (body.reply_to !== undefined || typeof body.parent_id !== 'number') return body
-  return { ...body, reply_to: await answerRecipients(ctx, body.parent_id) }
+  if (body.to !== undefined || typeof body.parent_id !== 'number') return body
+  return { ...body, to: await answerRecipients(ctx, body.parent_id) }
 }
 
 /**
@@ -92,9 +92,9 @@ async function newColumns(body: EmailBody, ctx: Context): Promise<Record<string,
     subject,
     subject_key: subject === null ? null : textKey(subject),
     from: JSON.stringify([config.mailFrom]),
-    name: config.mailFromName,
+    from_name: config.mailFromName,
     source: 'web',
-    user_type: 'admin',
+    sender_type: 'user',
     is_read: Number(body.is_read ?? true),
     message_id: messageId,
     message_id_key: fold(messageId),
@@ -157,7 +157,7 @@ export const emails = defineResource({
     status: exists(hasStatus),
     is_read: flagField('emails.is_read'),
     source: value('emails.source'),
-    user_type: value('emails.user_type'),
+    sender_type: value('emails.sender_type'),
     person_id: value('emails.person_id'),
     lead_id: value('emails.lead_id'),
     parent_id: value('emails.parent_id'),
@@ -181,27 +181,27 @@ export const emails = defineResource({
   search: [
     { indexed: 'emails' },
     { text: 'emails.subject' },
-    { text: 'emails.name' },
+    { text: 'emails.from_name' },
     { text: 'emails.text' },
-    ...['emails.from', 'emails.reply_to', 'emails.cc', 'emails.bcc'].map(addressSearch),
+    ...['emails.from', 'emails.to', 'emails.cc', 'emails.bcc'].map(addressSearch),
   ],
   governs: ['is_draft'],
   toRow: toEmailRow,
   toReply: (row, ctx): Email => ({
     id: row.id,
     subject: row.subject,
-    reply: row.reply,
+    html: row.html,
     text: row.text,
-    reply_to: JSON.parse(row.reply_to) as string[],
+    to: JSON.parse(row.to) as string[],
     cc: JSON.parse(row.cc) as string[],
     // Only users see BCC recipients, because webhooks and workflows forward the e-mail to others.
     bcc: ctx.user ? (JSON.parse(row.bcc) as string[]) : [],
     from: JSON.parse(row.from) as string[],
     sender: JSON.parse(row.sender) as string[],
     reply_addresses: JSON.parse(row.reply_addresses) as string[],
-    name: row.name,
+    from_name: row.from_name,
     source: row.source as Email['source'],
-    user_type: row.user_type as Email['user_type'],
+    sender_type: row.sender_type as Email['sender_type'],
     status: row.bounced_at === null ? (row.status as Email['status']) : 'bounced',
     error: row.error,
     attempts: row.attempts,
@@ -211,8 +211,7 @@ export const emails = defineResource({
     is_read: row.is_read === 1,
     is_automatic: row.is_automatic === 1,
     message_id: row.message_id,
-    unique_id: row.message_id,
-    reference_ids: [],
+    references: [],
     parent_id: row.parent_id,
     parent:
       row.parent_id === null
@@ -263,7 +262,7 @@ async function loadParts(ctx: Context, replies: Email[], include: readonly strin
     ctx,
     replies.map(({ id }) => id),
   )
-  for (const reply of replies) reply.reference_ids = chains.get(reply.id) ?? []
+  for (const reply of replies) reply.references = chains.get(reply.id) ?? []
   await loadFolders(ctx, replies)
   await loadAttachments(ctx, replies)
   await expandReferences(ctx, replies, include, { person: () => persons, lead: () => leads, parent: () => emails })

@@ -3,15 +3,15 @@ import { documentSource, firstWords, joinText, valuesIn } from '../../../db/sear
 
 export const searchDocument = documentSource({
   entity: 'emails',
-  rows: (db) => db.selectFrom('emails').select(['id', 'subject', 'name', 'text', 'from', 'reply_to', 'cc', 'bcc']),
+  rows: (db) => db.selectFrom('emails').select(['id', 'subject', 'from_name', 'text', 'from', 'to', 'cc', 'bcc']),
   toDocument: (row) => {
     const from = valuesIn(row.from)
-    const recipients = [row.reply_to, row.cc, row.bcc].flatMap(valuesIn)
+    const recipients = [row.to, row.cc, row.bcc].flatMap(valuesIn)
     return {
       id: row.id,
       title: row.subject ?? firstWords(row.text),
-      subtitle: row.name ?? from[0] ?? '',
-      body: joinText(row.name, ...from, ...recipients, row.text),
+      subtitle: row.from_name ?? from[0] ?? '',
+      body: joinText(row.from_name, ...from, ...recipients, row.text),
     }
   },
 })

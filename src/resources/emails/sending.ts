@@ -150,7 +150,7 @@ function deferral(cause: unknown, hidden: readonly string[]): Error {
 async function composeMessage(ctx: Context, id: number): Promise<OutboundMessage> {
   const { services } = ctx
   const mail = await ctx.db.selectFrom('emails').selectAll().where('id', '=', id).executeTakeFirstOrThrow()
-  const list = (column: 'from' | 'reply_to' | 'cc' | 'bcc'): string[] => JSON.parse(mail[column]) as string[]
+  const list = (column: 'from' | 'to' | 'cc' | 'bcc'): string[] => JSON.parse(mail[column]) as string[]
   const chain = ((await referencesOf(ctx, [id])).get(id) ?? []).filter((each) => each !== mail.message_id)
   const answered = chain.at(-1)
   const files = await filesOf(ctx, id)
@@ -158,13 +158,13 @@ async function composeMessage(ctx: Context, id: number): Promise<OutboundMessage
   return {
     messageId: mail.message_id,
     date: services.clock.now(),
-    from: { address: list('from')[0] ?? services.config.mailFrom, name: mail.name ?? '' },
+    from: { address: list('from')[0] ?? services.config.mailFrom, name: mail.from_name ?? '' },
     replyTo: answerAddress(services, mail.thread_id ?? id),
-    to: list('reply_to'),
+    to: list('to'),
     cc: list('cc'),
     bcc: list('bcc'),
     subject: mail.subject ?? '',
-    html: withRemotes(mail.reply ?? '', (url) => ownPicture(id, files, url) ?? url),
+    html: withRemotes(mail.html ?? '', (url) => ownPicture(id, files, url) ?? url),
     text: mail.text ?? '',
     ...(answered !== undefined && { inReplyTo: answered }),
     references: chain,

@@ -37,10 +37,10 @@ export async function inheritFrom({ db }: Context, parentId: number) {
 export async function answerRecipients({ db }: Context, parentId: number): Promise<string[]> {
   const parent = await db
     .selectFrom('emails')
-    .select(['from', 'reply_to', 'reply_addresses', 'user_type'])
+    .select(['from', 'to', 'reply_addresses', 'sender_type'])
     .where('id', '=', parentId)
     .executeTakeFirst()
-  const lists = parent?.user_type === 'admin' ? [parent.reply_to] : [parent?.reply_addresses, parent?.from]
+  const lists = parent?.sender_type === 'user' ? [parent.to] : [parent?.reply_addresses, parent?.from]
   return lists.map((list) => JSON.parse(list ?? '[]') as string[]).find((list) => list.length > 0) ?? []
 }
 

@@ -25,7 +25,7 @@ export const leadColumns = async (ctx: Context): Promise<CsvColumns<Lead>> => [
   nameColumn('stage'),
   tagNames,
   // The column name is `product`, because the CSV import reads product lines from that column.
-  listColumn('product', ({ lead_products: lines }) =>
+  listColumn('product', ({ products: lines }) =>
     lines.map(({ product_id: id, price, quantity }) => line({ id, price, quantity })),
   ),
   ...plain('products_amount', 'quotes_count', 'activities_count', 'emails_count'),

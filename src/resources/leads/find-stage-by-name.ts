@@ -16,9 +16,7 @@ export const findNamedStage: FindNamed = async (ctx, name, { path, params, body,
   const sent = beside.lead_pipeline_id
   // The pipeline itself has an error if it is not known.
   const pipeline =
-    typeof sent === 'number'
-      ? sent
-      : await usualPipeline(ctx, path, params.id ?? (body as { indices?: unknown }).indices)
+    typeof sent === 'number' ? sent : await usualPipeline(ctx, path, params.id ?? (body as { ids?: unknown }).ids)
   const own = stages.filter((each) => each.lead_pipeline_id === pipeline)
   const inOwn = stagesNamed(own, name)
   const found = inOwn.length > 0 || typeof sent === 'number' ? inOwn : stagesNamed(stages, name)

@@ -207,7 +207,7 @@ export const leads = defineResource(
           sort_order: row.stage_sort_order,
         },
         tags: readTags(row.tags),
-        lead_products: lines.map(presentProductLine),
+        products: lines.map(presentProductLine),
         products_amount: totalOf(lines.map(({ amount }) => amount)),
         quotes_count: Number(row.quotes_count),
         activities_count: Number(row.activities_count),

@@ -28,13 +28,13 @@ export const bounceJob = defineJob<Bounce>({
 async function recordAtEmail(ctx: Context, { messageIds, recipients }: Bounce): Promise<FailedRecipient[]> {
   const mail = await ctx.db
     .selectFrom('emails')
-    .select(['id', 'reply_to', 'cc', 'bcc', 'error'])
+    .select(['id', 'to', 'cc', 'bcc', 'error'])
     .where('message_id', 'in', messageIds)
     .where('source', '=', 'web')
     .where('status', '=', 'sent')
     .executeTakeFirst()
   if (!mail) return []
-  const [to, cc, bcc] = [mail.reply_to, mail.cc, mail.bcc].map((list) => JSON.parse(list) as string[])
+  const [to, cc, bcc] = [mail.to, mail.cc, mail.bcc].map((list) => JSON.parse(list) as string[])
   const sent = { to: to ?? [], cc: cc ?? [], bcc: bcc ?? [] }
   const known = new Set([...sent.to, ...sent.cc, ...sent.bcc].map(addressKey))
   const own = recipients.filter(({ address }) => known.has(addressKey(address)))

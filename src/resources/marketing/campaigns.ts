@@ -31,10 +31,10 @@ async function warnOfMissedDay(ctx: Context, id: number): Promise<void> {
   const row = await ctx.db
     .selectFrom('marketing_campaigns')
     .innerJoin('marketing_events', 'marketing_events.id', 'marketing_campaigns.marketing_event_id')
-    .select(['marketing_events.date', 'marketing_campaigns.status', 'marketing_campaigns.last_run_at'])
+    .select(['marketing_events.date', 'marketing_campaigns.is_active', 'marketing_campaigns.last_run_at'])
     .where('marketing_campaigns.id', '=', id)
     .executeTakeFirst()
-  if (row?.status !== 1 || row.last_run_at !== null || row.date === null || row.date >= nextDailyRun(ctx)) return
+  if (row?.is_active !== 1 || row.last_run_at !== null || row.date === null || row.date >= nextDailyRun(ctx)) return
   const message = `The daily run of ${row.date}, the day of its event, is over. Call runCampaign to send it now.`
   warn(ctx, 'marketing_event_id', message)
 }
@@ -52,7 +52,7 @@ export const campaigns = defineResource({
   rows: (_ctx, db) =>
     db
       .selectFrom('marketing_campaigns')
-      .leftJoin('email_templates', 'email_templates.id', 'marketing_campaigns.marketing_template_id')
+      .leftJoin('email_templates', 'email_templates.id', 'marketing_campaigns.email_template_id')
       .leftJoin('marketing_events', 'marketing_events.id', 'marketing_campaigns.marketing_event_id')
       .selectAll('marketing_campaigns')
       .select([
@@ -67,26 +67,26 @@ export const campaigns = defineResource({
   },
   filter: () => ({
     name: textField('marketing_campaigns.name_key'),
-    status: flagField('marketing_campaigns.status'),
+    is_active: flagField('marketing_campaigns.is_active'),
     marketing_event_id: value('marketing_campaigns.marketing_event_id'),
-    marketing_template_id: value('marketing_campaigns.marketing_template_id'),
+    email_template_id: value('marketing_campaigns.email_template_id'),
   }),
   search: [{ key: 'marketing_campaigns.name_key' }, { text: 'marketing_campaigns.subject' }],
   toRow: async (body, writing) => {
     const { current, errors } = writing
-    const { name, subject, status, marketing_template_id: template, marketing_event_id: event } = body
-    if (template !== current?.marketing_template_id) {
-      if (template === null) errors.invalid('marketing_template_id', 'The field is required.')
-      await checkReference(writing, 'marketing_template_id', template, emailTemplates)
+    const { name, subject, is_active, email_template_id: template, marketing_event_id: event } = body
+    if (template !== current?.email_template_id) {
+      if (template === null) errors.invalid('email_template_id', 'The field is required.')
+      await checkReference(writing, 'email_template_id', template, emailTemplates)
     }
     if (event !== current?.marketing_event_id)
       await checkReference(writing, 'marketing_event_id', event, marketingEvents)
     // The template of an inactive campaign may have been deleted, but an active campaign needs a
     // template.
-    if (status === true && !template && current && current.marketing_template_id === null)
-      errors.invalid('marketing_template_id', 'An active campaign needs a template.')
+    if (is_active === true && !template && current && current.email_template_id === null)
+      errors.invalid('email_template_id', 'An active campaign needs a template.')
     const audience = await toAudienceColumns(writing, body.audience)
-    if (status === true && !errors.any) {
+    if (is_active === true && !errors.any) {
       const problem = await audienceProblem(writing.ctx, presentAudience({ ...everyone, ...current, ...audience }))
       if (problem !== null) errors.invalid('audience', problem)
     }
@@ -94,9 +94,9 @@ export const campaigns = defineResource({
       name,
       name_key: name === undefined ? undefined : textKey(name),
       subject: oneLine(subject),
-      status: status === undefined ? undefined : Number(status),
-      ...(status === true && current?.status !== 1 && { active_since: now(writing.ctx) }),
-      marketing_template_id: template,
+      is_active: is_active === undefined ? undefined : Number(is_active),
+      ...(is_active === true && current?.is_active !== 1 && { active_since: now(writing.ctx) }),
+      email_template_id: template,
       marketing_event_id: event,
       ...audience,
     }
@@ -111,18 +111,18 @@ export const campaigns = defineResource({
   replacing: async (ctx, row, named, by) => ({ audience: await replacingInAudience(ctx, row, named, by) }),
   // Resumes sending after activation, because e-mails may have been queued before the campaign was
   // deactivated.
-  afterSave: async (ctx, id, { status }) => {
-    if (status === true && (await hasQueued(ctx, id))) await scheduleSending(ctx)
+  afterSave: async (ctx, id, { is_active }) => {
+    if (is_active === true && (await hasQueued(ctx, id))) await scheduleSending(ctx)
     await warnOfMissedDay(ctx, id)
   },
   toReply: (row, ctx): Schema<'Campaign'> => ({
     id: row.id,
     name: row.name,
     subject: row.subject,
-    status: row.status === 1,
-    marketing_template_id: row.marketing_template_id,
-    marketing_template:
-      row.marketing_template_id === null ? null : { id: row.marketing_template_id, name: row.template_name ?? '' },
+    is_active: row.is_active === 1,
+    email_template_id: row.email_template_id,
+    email_template:
+      row.email_template_id === null ? null : { id: row.email_template_id, name: row.template_name ?? '' },
     marketing_event_id: row.marketing_event_id,
     marketing_event:
       row.marketing_event_id === null
@@ -146,11 +146,9 @@ export const campaigns = defineResource({
   },
   loadRelated: async (ctx, replies, include) => {
     await loadStats(ctx, replies)
-    await expandReferences(
-      ctx,
-      replies,
-      include.map((name) => `marketing_${name}`),
-      { marketing_template: () => emailTemplates, marketing_event: () => marketingEvents },
-    )
+    await expandReferences(ctx, replies, include, {
+      email_template: () => emailTemplates,
+      marketing_event: () => marketingEvents,
+    })
   },
 })

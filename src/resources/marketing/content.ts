@@ -28,7 +28,7 @@ export async function draftOf(
 ): Promise<(CampaignDraft & { changed_by_id: number | null }) | null> {
   const row = await db
     .selectFrom('marketing_campaigns')
-    .innerJoin('email_templates', 'email_templates.id', 'marketing_campaigns.marketing_template_id')
+    .innerJoin('email_templates', 'email_templates.id', 'marketing_campaigns.email_template_id')
     .select(['marketing_campaigns.subject', 'email_templates.content', 'marketing_campaigns.changed_by_id'])
     .where('marketing_campaigns.id', '=', id)
     .executeTakeFirst()

@@ -8,21 +8,17 @@ const clearTemplate: DeleteHook = async (ctx, templateId) => {
   const rows = await ctx.db
     .selectFrom('marketing_campaigns')
     .select('id')
-    .where('marketing_template_id', '=', templateId)
+    .where('email_template_id', '=', templateId)
     .orderBy('id')
     .execute()
   for (const { id } of rows) {
-    const about = { entity: 'campaigns', input: { marketing_template_id: null }, id }
+    const about = { entity: 'campaigns', input: { email_template_id: null }, id }
     await write(
       ctx,
       'settings.marketing.campaigns.update',
       { ...about, before: await campaigns.get(ctx, id) },
       async (ctx) => {
-        await ctx.db
-          .updateTable('marketing_campaigns')
-          .set({ marketing_template_id: null })
-          .where('id', '=', id)
-          .execute()
+        await ctx.db.updateTable('marketing_campaigns').set({ email_template_id: null }).where('id', '=', id).execute()
         await campaigns.touch(ctx, id)
         return { id, entity: await campaigns.get(ctx, id) }
       },

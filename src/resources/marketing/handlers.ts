@@ -1,6 +1,6 @@
 // Handlers of marketing events, campaigns, sends, suppressions and unsubscribing.
 import type { Handlers } from '../../kernel/handler.ts'
-import { massDestroy } from '../../kernel/resource/mass.ts'
+import { massDelete } from '../../kernel/resource/mass.ts'
 import { getCampaignAudience } from './audience-size.ts'
 import { campaigns } from './campaigns.ts'
 import { marketingEvents } from './events.ts'
@@ -13,8 +13,8 @@ import { testCampaign } from './test-send.ts'
 import { getUnsubscribePage, unsubscribe } from './unsubscribe.ts'
 
 export const handlers = {
-  massDestroyMarketingEvents: massDestroy(marketingEvents),
-  massDestroyCampaigns: massDestroy(campaigns),
+  massDeleteMarketingEvents: massDelete(marketingEvents),
+  massDeleteCampaigns: massDelete(campaigns),
   listCampaignSends,
   previewCampaign,
   getCampaignAudience,

@@ -43,7 +43,7 @@ export const previewCampaign: Handler<'previewCampaign'> = async (ctx, { params,
  */
 export async function fillForPerson(
   ctx: Context,
-  { subject, marketing_template_id: templateId }: Schema<'Campaign'>,
+  { subject, email_template_id: templateId }: Schema<'Campaign'>,
   personId: number | null,
 ): Promise<FilledCampaign | string> {
   const template = templateId === null ? null : await emailTemplates.get(ctx, templateId)
@@ -81,7 +81,7 @@ export async function examplePerson(ctx: Context, id: number | undefined, field:
  * the campaign is inactive, has no template, or the day of its event is over.
  */
 function nextRun(ctx: Context, campaign: Schema<'Campaign'>): string | null {
-  if (!campaign.status || campaign.marketing_template_id === null) return null
+  if (!campaign.is_active || campaign.email_template_id === null) return null
   const next = nextDailyRun(ctx)
   const date = campaign.marketing_event?.date ?? null
   return date === null ? next : date >= next ? date : null

@@ -69,7 +69,7 @@ export async function queueAll(job: Context, run: CampaignRun, signal?: AbortSig
 async function audienceOf({ db }: Context, id: number): Promise<Audience | null> {
   const row = await db
     .selectFrom('marketing_campaigns')
-    .innerJoin('email_templates', 'email_templates.id', 'marketing_campaigns.marketing_template_id')
+    .innerJoin('email_templates', 'email_templates.id', 'marketing_campaigns.email_template_id')
     .select(['audience_type', 'audience_filter', 'audience_tag_id', 'audience_import_id'])
     .where('marketing_campaigns.id', '=', id)
     .executeTakeFirst()

@@ -10,7 +10,7 @@ import { loadSend } from './sends.ts'
 
 export const resendCampaignSend: Handler<'resendCampaignSend'> = (ctx, { params: { id: campaign, send_id: id } }) =>
   transaction(ctx, async (ctx) => {
-    const { status: isActive } = await campaigns.get(ctx, campaign)
+    const { is_active: isActive } = await campaigns.get(ctx, campaign)
     const before = await loadSend(ctx, campaign, id)
     if (before.state !== 'uncertain')
       throw new Problem('state_conflict', `The e-mail is ${before.state}; only an uncertain one can be sent again.`)

@@ -57,8 +57,8 @@ export const processDay = (ctx: Context, date: string, runAt?: Date): Promise<Ca
       .leftJoin('marketing_events', 'marketing_events.id', 'marketing_campaigns.marketing_event_id')
       .select(['marketing_campaigns.id', 'marketing_events.date'])
       .select(['audience_type', 'audience_filter', 'audience_tag_id', 'audience_import_id', 'changed_by_id'])
-      .where('marketing_campaigns.status', '=', 1)
-      .where('marketing_campaigns.marketing_template_id', 'is not', null)
+      .where('marketing_campaigns.is_active', '=', 1)
+      .where('marketing_campaigns.email_template_id', 'is not', null)
       .where((eb) => eb.or([eb('marketing_events.date', 'is', null), eb('marketing_events.date', '=', date)]))
       .orderBy('marketing_campaigns.id')
       .execute()
@@ -120,8 +120,8 @@ export async function processNow(ctx: Context, date: string): Promise<Counts> {
 export const runCampaign: Handler<'runCampaign'> = (ctx, { params: { id } }) =>
   transaction(ctx, async (ctx) => {
     const campaign = await campaigns.get(ctx, id)
-    if (!campaign.status) throw new Problem('state_conflict', 'The campaign is not active.')
-    if (campaign.marketing_template_id === null) throw new Problem('state_conflict', 'The campaign has no template.')
+    if (!campaign.is_active) throw new Problem('state_conflict', 'The campaign is not active.')
+    if (campaign.email_template_id === null) throw new Problem('state_conflict', 'The campaign has no template.')
     const row = await ctx.db
       .selectFrom('marketing_campaigns')
       .select(['audience_type', 'audience_filter', 'audience_tag_id', 'audience_import_id', 'changed_by_id'])

@@ -127,7 +127,7 @@ const queued = ({ db }: Context) =>
           .limit(1),
       ),
     )
-    .where('marketing_campaigns.status', '=', 1)
+    .where('marketing_campaigns.is_active', '=', 1)
     .orderBy('campaign_sends.run_at')
     .orderBy('campaign_sends.id')
     .limit(1)

@@ -29,7 +29,7 @@ interface TestMail {
 export const testCampaign: Handler<'testCampaign'> = (ctx, { params, body }) =>
   transaction(ctx, async (ctx) => {
     const campaign = await campaigns.get(ctx, params.id)
-    if (campaign.marketing_template_id === null) throw new Problem('state_conflict', 'The campaign has no template.')
+    if (campaign.email_template_id === null) throw new Problem('state_conflict', 'The campaign has no template.')
     const addresses = await addressesOfUsers(ctx, body.user_ids)
     const personId = await examplePerson(ctx, body.person_id, 'person_id')
     const filled = await fillForPerson(ctx, campaign, personId)
@@ -48,10 +48,10 @@ async function addressesOfUsers(ctx: Context, ids: readonly number[]): Promise<s
   const errors = new ValidationErrors()
   await checkReferences({ ctx, errors }, 'user_ids', ids, users)
   errors.throwIfAny()
-  const rows = await ctx.db.selectFrom('users').select(['id', 'email', 'status']).where('id', 'in', ids).execute()
+  const rows = await ctx.db.selectFrom('users').select(['id', 'email', 'is_active']).where('id', 'in', ids).execute()
   const byId = new Map(rows.map((row) => [row.id, row]))
   for (const [index, id] of ids.entries())
-    if (byId.get(id)?.status !== 1) errors.invalid(`user_ids.${index}`, 'The user is inactive.')
+    if (byId.get(id)?.is_active !== 1) errors.invalid(`user_ids.${index}`, 'The user is inactive.')
   errors.throwIfAny()
   return ids.flatMap((id) => byId.get(id)?.email ?? [])
 }

@@ -186,7 +186,6 @@ export const persons = defineResource(
               },
         user_id: row.user_id,
         user: owner,
-        sales_owner: owner,
         tags: readTags(row.tags),
         subscribed: row.subscribed === null ? null : row.subscribed === 1,
         subscribed_source: row.subscribed_source,

@@ -6,7 +6,7 @@ import { customColumns } from '../attributes/export-columns.ts'
 import { tagNames } from '../tags/columns.ts'
 
 export const productColumns = async (ctx: Context): Promise<CsvColumns<Schema<'Product'>>> => [
-  ...plain('id', 'sku', 'name', 'description', 'quantity', 'price', 'in_stock', 'allocated', 'on_hand'),
+  ...plain('id', 'sku', 'name', 'description', 'quantity', 'price', 'in_stock', 'allocated', 'available'),
   tagNames,
   ...(await customColumns(ctx, 'products')),
   ...bookkeeping,

@@ -4,7 +4,7 @@ import { type SqlBool, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import type { Handler, Handlers } from '../../kernel/handler.ts'
 import { exportOf } from '../../kernel/resource/export.ts'
-import { massDestroy } from '../../kernel/resource/mass.ts'
+import { massDelete } from '../../kernel/resource/mass.ts'
 import { transaction } from '../../kernel/write/write.ts'
 import { createTagHandlers } from '../tags/tag-handlers.ts'
 import { warehouses } from '../warehouses/resource.ts'
@@ -46,13 +46,14 @@ const listWarehouseProducts: Handler<'listWarehouseProducts'> = async (ctx, { pa
   const inventories = await loadInventories(ctx, { productIds: shown.map(({ id }) => id), warehouseId: params.id })
   for (const product of shown) {
     const [stock] = stockByWarehouse(inventories.filter(({ product_id }) => product_id === product.id))
-    if (stock) Object.assign(product, { in_stock: stock.in_stock, allocated: stock.allocated, on_hand: stock.on_hand })
+    if (stock)
+      Object.assign(product, { in_stock: stock.in_stock, allocated: stock.allocated, available: stock.available })
   }
   return list
 }
 
 export const handlers = {
-  massDestroyProducts: massDestroy(products),
+  massDeleteProducts: massDelete(products),
   exportProducts: exportOf(products, productColumns),
   listProductTags: tags.list,
   attachProductTag: tags.attach,

@@ -43,7 +43,7 @@ export async function loadInventories(ctx: Context, where: Where): Promise<Inven
       location: { id: row.warehouse_location_id, name: row.location_name },
       in_stock: row.in_stock,
       allocated: row.allocated,
-      on_hand: row.in_stock - row.allocated,
+      available: row.in_stock - row.allocated,
       created_at: row.created_at,
       updated_at: row.updated_at,
     }),
@@ -52,12 +52,12 @@ export async function loadInventories(ctx: Context, where: Where): Promise<Inven
 
 export function stockByWarehouse(inventories: readonly Inventory[]): Schema<'ProductStock'>[] {
   const found = new Map<number, Schema<'ProductStock'>>()
-  for (const { warehouse, location, in_stock, allocated, on_hand } of inventories) {
-    const stock = found.get(warehouse.id) ?? { ...warehouse, in_stock: 0, allocated: 0, on_hand: 0, locations: [] }
+  for (const { warehouse, location, in_stock, allocated, available } of inventories) {
+    const stock = found.get(warehouse.id) ?? { ...warehouse, in_stock: 0, allocated: 0, available: 0, locations: [] }
     stock.in_stock += in_stock
     stock.allocated += allocated
-    stock.on_hand += on_hand
-    stock.locations.push({ ...location, in_stock, allocated, on_hand })
+    stock.available += available
+    stock.locations.push({ ...location, in_stock, allocated, available })
     found.set(warehouse.id, stock)
   }
   return [...found.values()]
@@ -96,7 +96,7 @@ async function recount(ctx: Context, productId: number): Promise<void> {
     .set({
       in_stock: sum('in_stock'),
       allocated: sum('allocated'),
-      on_hand: sum('in_stock - allocated'),
+      available: sum('in_stock - allocated'),
       version: sql`version + 1`,
       updated_at: now(ctx),
     })

@@ -22,8 +22,8 @@ export const quoteColumns = async (ctx: Context): Promise<CsvColumns<Quote>> => 
   nameColumn('user'),
   ...addressColumns<Quote>('billing_address', ({ billing_address }) => billing_address),
   ...addressColumns<Quote>('shipping_address', ({ shipping_address }) => shipping_address),
-  ...plain('expired_at', 'is_expired', 'discount_percent', 'adjustment_amount'),
-  ...plain('sub_total', 'discount_amount', 'tax_amount', 'grand_total'),
+  ...plain('expiry_date', 'is_expired', 'discount_percent', 'adjustment_amount'),
+  ...plain('subtotal', 'discount_amount', 'tax_amount', 'grand_total'),
   // A cell lists the items in the same format as the column `product` of leads.
   listColumn('items', ({ items }) =>
     items.map(({ product_id: id, price, quantity, discount_amount, tax_amount }) =>

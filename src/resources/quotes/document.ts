@@ -122,7 +122,7 @@ function facts({ quote, date, organization }: PrintedQuote, type: Typesetter, wr
       {
         stack: [
           block('Date', [write.day(date)]),
-          { ...box(block('Valid until', [write.day(quote.expired_at)])), margin: [0, 8, 0, 0] },
+          { ...box(block('Valid until', [write.day(quote.expiry_date)])), margin: [0, 8, 0, 0] },
         ],
         width: 76,
       },
@@ -202,7 +202,7 @@ function totals(quote: Quote, write: Writers): Content {
   }
   const label = percent === 0 ? 'Discount' : `Discount, ${write.percent(percent)} on all items included`
   const body = [
-    row('Subtotal', quote.sub_total),
+    row('Subtotal', quote.subtotal),
     ...(discount === 0 ? [] : [row(label, -discount)]),
     row('Tax', quote.tax_amount),
     ...(adjustment === 0 ? [] : [row('Adjustment', adjustment)]),

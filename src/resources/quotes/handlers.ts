@@ -3,7 +3,7 @@
 
 import type { Handlers } from '../../kernel/handler.ts'
 import { exportOf } from '../../kernel/resource/export.ts'
-import { massDestroy } from '../../kernel/resource/mass.ts'
+import { massDelete } from '../../kernel/resource/mass.ts'
 import { leads } from '../leads/resource.ts'
 import { persons } from '../persons/resource.ts'
 import { createTagHandlers } from '../tags/tag-handlers.ts'
@@ -15,7 +15,7 @@ import { quotes } from './resource.ts'
 const tagged = createTagHandlers('quotes', quotes)
 
 export const handlers = {
-  massDestroyQuotes: massDestroy(quotes),
+  massDeleteQuotes: massDelete(quotes),
   exportQuotes: exportOf(quotes, quoteColumns),
   printQuote,
   listQuoteTags: tagged.list,

@@ -33,7 +33,7 @@ interface Row {
   user_id: number | null
   billing_address: string
   shipping_address: string | null
-  expired_at: string
+  expiry_date: string
   discount_percent: number
   adjustment_amount: number
 }
@@ -98,14 +98,14 @@ async function totalColumns(body: Body, { ctx, current, errors }: Writing<Row>) 
     adjustment_amount: Number(totals.adjustment_amount),
     discount_amount: Number(totals.discount_amount),
     tax_amount: Number(totals.tax_amount),
-    sub_total: Number(totals.sub_total),
+    subtotal: Number(totals.subtotal),
     grand_total: Number(totals.grand_total),
   }
 }
 
 function checkTotals(totals: ReturnType<typeof quoteTotals>, errors: ValidationErrors): void {
-  const { sub_total, tax_amount, adjustment_amount, grand_total } = totals
-  if (![sub_total, tax_amount, grand_total - adjustment_amount].every(isAmount))
+  const { subtotal, tax_amount, adjustment_amount, grand_total } = totals
+  if (![subtotal, tax_amount, grand_total - adjustment_amount].every(isAmount))
     errors.invalid('items', 'The total of the items exceeds the largest amount.')
   else if (grand_total < 0n) errors.invalid('adjustment_amount', 'The total of the quote must not be negative.')
   else if (!isAmount(grand_total))
@@ -114,10 +114,10 @@ function checkTotals(totals: ReturnType<typeof quoteTotals>, errors: ValidationE
 
 async function columnsOf(body: Body, writing: Writing<Row>): Promise<Record<string, unknown>> {
   const { ctx, current, errors } = writing
-  const { subject, person_id, expired_at, lead_id } = body
+  const { subject, person_id, expiry_date, lead_id } = body
   const totals = await totalColumns(body, writing)
-  if (expired_at && expired_at !== current?.expired_at && expired_at < todayOf(ctx))
-    errors.invalid('expired_at', 'Must be today or later.')
+  if (expiry_date && expiry_date !== current?.expiry_date && expiry_date < todayOf(ctx))
+    errors.invalid('expiry_date', 'Must be today or later.')
   if (person_id !== current?.person_id) await checkReference(writing, 'person_id', person_id, persons)
   const isKnown = current && lead_id && (await isLinked(ctx, { leadId: lead_id, quoteId: current.id }))
   if (!isKnown) await checkReference(writing, 'lead_id', lead_id, leads)
@@ -129,7 +129,7 @@ async function columnsOf(body: Body, writing: Writing<Row>): Promise<Record<stri
     person_id,
     user_id: await ownerColumn(writing, body.user_id),
     ...addresses(body, writing),
-    expired_at,
+    expiry_date,
     ...totals,
   }
 }
@@ -161,11 +161,11 @@ export const quotes = defineResource(
     sort: {
       id: 'quotes.id',
       subject: 'quotes.subject_key',
-      sub_total: 'quotes.sub_total',
+      subtotal: 'quotes.subtotal',
       discount_amount: 'quotes.discount_amount',
       tax_amount: 'quotes.tax_amount',
       grand_total: 'quotes.grand_total',
-      expired_at: 'quotes.expired_at',
+      expiry_date: 'quotes.expiry_date',
       created_at: 'quotes.created_at',
       updated_at: 'quotes.updated_at',
     },
@@ -176,14 +176,16 @@ export const quotes = defineResource(
       lead_id: linked('lead_quotes', 'quotes.id', 'quote_id', 'lead_id'),
       product_id: linked('quote_items', 'quotes.id', 'quote_id', 'product_id'),
       is_expired: flagged((wanted) =>
-        wanted ? sql<SqlBool>`quotes.expired_at < ${todayOf(ctx)}` : sql<SqlBool>`quotes.expired_at >= ${todayOf(ctx)}`,
+        wanted
+          ? sql<SqlBool>`quotes.expiry_date < ${todayOf(ctx)}`
+          : sql<SqlBool>`quotes.expiry_date >= ${todayOf(ctx)}`,
       ),
       tag_id: linked('quote_tags', 'quotes.id', 'quote_id', 'tag_id'),
-      sub_total: moneyField('quotes.sub_total'),
+      subtotal: moneyField('quotes.subtotal'),
       discount_amount: moneyField('quotes.discount_amount'),
       tax_amount: moneyField('quotes.tax_amount'),
       grand_total: moneyField('quotes.grand_total'),
-      expired_at: value('quotes.expired_at'),
+      expiry_date: value('quotes.expiry_date'),
     }),
     searchDocument,
     search: [
@@ -203,13 +205,13 @@ export const quotes = defineResource(
       user: userRef(row.user_id, row.user_name, row.user_email, pictureUrl(ctx, row.user_image)),
       billing_address: readAddress(row.billing_address) as Schema<'Address'>,
       shipping_address: readAddress(row.shipping_address),
-      expired_at: row.expired_at,
-      is_expired: row.expired_at < todayOf(ctx),
+      expiry_date: row.expiry_date,
+      is_expired: row.expiry_date < todayOf(ctx),
       discount_percent: fromScaled(row.discount_percent),
       adjustment_amount: fromScaled(row.adjustment_amount),
       discount_amount: fromScaled(row.discount_amount),
       tax_amount: fromScaled(row.tax_amount),
-      sub_total: fromScaled(row.sub_total),
+      subtotal: fromScaled(row.subtotal),
       grand_total: fromScaled(row.grand_total),
       items: [],
       leads: [],

@@ -18,10 +18,7 @@ export interface QuoteLine {
 }
 
 export type LineTotals = Record<'total' | 'discount_amount' | 'tax_amount', bigint>
-export type Totals = Record<
-  'sub_total' | 'discount_amount' | 'tax_amount' | 'adjustment_amount' | 'grand_total',
-  bigint
->
+export type Totals = Record<'subtotal' | 'discount_amount' | 'tax_amount' | 'adjustment_amount' | 'grand_total', bigint>
 
 export interface QuoteRules {
   /** The smallest printed amount of the currency in ten-thousandths. */
@@ -64,16 +61,16 @@ export function quoteTotals(
   { unit, discountPercent }: QuoteRules,
 ): Totals {
   const sum = (name: keyof LineTotals): bigint => lines.reduce((all, line) => all + line[name], 0n)
-  const subTotal = sum('total')
+  const subtotal = sum('total')
   const lineDiscount = sum('discount_amount')
-  const discount = lineDiscount + dividedTo(unit, (subTotal - lineDiscount) * discountPercent, whole)
+  const discount = lineDiscount + dividedTo(unit, (subtotal - lineDiscount) * discountPercent, whole)
   const tax = sum('tax_amount')
   const adjusted = dividedTo(unit, adjustment, 1n)
   return {
-    sub_total: subTotal,
+    subtotal,
     discount_amount: discount,
     tax_amount: tax,
     adjustment_amount: adjusted,
-    grand_total: subTotal - discount + tax + adjusted,
+    grand_total: subtotal - discount + tax + adjusted,
   }
 }

@@ -50,16 +50,15 @@ export interface Average {
 }
 
 /**
- * Returns a metric that compares two amounts in ten-thousandths. `progress` is the change in
+ * Returns a metric that compares two amounts in ten-thousandths. `change_percent` is the change in
  * percent, rounded to 4 decimals.
  */
 export const figure = (previous: bigint, current: bigint): Schema<'ReportFigure'> =>
   averageFigure({ of: previous, among: 1n }, { of: current, among: 1n })
 
 /**
- * Returns a metric that compares two averages. `progress` is the change in percent between the
- * exact averages, not between the rounded values. `progress` is null when the previous average is
- * zero.
+ * Returns a metric that compares two averages. `change_percent` is the change between the exact
+ * averages, not between the rounded values. It is null when the previous average is zero.
  */
 export function averageFigure(previous: Average, current: Average): Schema<'ReportFigure'> {
   const rounded = ({ of, among }: Average): number => (among === 0n ? 0 : fromBig(divided(of, among)))
@@ -67,8 +66,8 @@ export function averageFigure(previous: Average, current: Average): Schema<'Repo
   const change = (): number =>
     // An average of no records counts as zero, so the change is a decrease of 100 %.
     current.among === 0n ? -100 : fromBig(divided((now - before) * 1_000_000n, before))
-  const progress = previous.of === 0n ? null : change()
-  return { previous: rounded(previous), current: rounded(current), progress }
+  const change_percent = previous.of === 0n ? null : change()
+  return { previous: rounded(previous), current: rounded(current), change_percent }
 }
 
 /** Returns a count in ten-thousandths, the unit of the amounts. */

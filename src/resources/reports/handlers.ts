@@ -13,7 +13,7 @@ import {
   type ChartContext,
   forecastChart,
   openChart,
-  overAllChart,
+  overviewChart,
   personsChart,
   productsChart,
   revenueChart,
@@ -24,9 +24,9 @@ import type * as DrawEntry from './charts/draw.entry.ts'
 import type { Chart } from './charts/draw.ts'
 import { type Period, readForecastPeriod, readOptionalPeriod, readPeriod } from './period.ts'
 import { revenueBy, topPersons, topProducts } from './rankings.ts'
-import { forecast, openByStage, overAll, revenue, totalLeads } from './statistics.ts'
+import { forecast, openByStage, overview, revenue, totalLeads } from './statistics.ts'
 
-type ReportQuery = Query<'getOverAllReport'>
+type ReportQuery = Query<'getOverviewReport'>
 
 interface Report<Figures> {
   figures: (ctx: Context, period: Period, filters: ReportQuery) => Promise<Figures>
@@ -76,7 +76,7 @@ const report =
 const unchanged = <Statistics>(figures: Statistics): Statistics => figures
 
 export const handlers = {
-  getOverAllReport: report({ figures: overAll, chart: overAllChart }, unchanged),
+  getOverviewReport: report({ figures: overview, chart: overviewChart }, unchanged),
   getRevenueStatsReport: report({ figures: revenue, chart: revenueChart }, unchanged),
   getTotalLeadsReport: report({ figures: totalLeads, chart: totalLeadsChart }, unchanged),
   getRevenueBySourcesReport: report(
@@ -95,9 +95,9 @@ export const handlers = {
   ),
   getTopSellingProductsReport: report({ figures: topProducts, chart: productsChart }, unchanged),
   getTopPersonsReport: report({ figures: topPersons, chart: personsChart }, unchanged),
-  getOpenLeadsByStatesReport: report(
+  getOpenLeadsByStagesReport: report(
     { figures: openByStage, chart: openChart, period: readOptionalPeriod },
-    (stages) => stages.map(({ id, name, total, lead_value }) => ({ id, name, total, lead_value })),
+    (stages) => stages.map(({ id, name, count, lead_value }) => ({ id, name, count, lead_value })),
     ({ isAll, range }) => (isAll ? null : range),
   ),
   getForecastReport: report({ figures: forecast, chart: forecastChart, period: readForecastPeriod }, unchanged),

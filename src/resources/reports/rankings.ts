@@ -30,7 +30,7 @@ export async function revenueBy(
     .orderBy(rest, 'desc')
     .orderBy('named.id')
     .execute()
-  return rows.map(({ id, name, sum }) => ({ id, name, total: fromSum(sum) }))
+  return rows.map(({ id, name, sum }) => ({ id, name, revenue: fromSum(sum) }))
 }
 
 export async function topProducts(

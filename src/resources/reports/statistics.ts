@@ -57,11 +57,11 @@ async function created(
   return bothOf(found)
 }
 
-export async function overAll(
+export async function overview(
   ctx: Context,
   period: Period,
   filters: ReportFilters,
-): Promise<Schema<'OverAllStatistics'>> {
+): Promise<Schema<'OverviewStatistics'>> {
   const [from, to] = periodBounds(period)
   const leads = await filteredLeads(ctx, filters)
     .select((eb) => [
@@ -83,7 +83,7 @@ export async function overAll(
     average_lead_value: averageFigure(value(0), value(1)),
     total_leads: figure(before, now),
     average_leads_per_day: averageFigure({ of: before, among: days }, { of: now, among: days }),
-    total_quotations: figure(...(await created(ctx, 'quotes', period, filters))),
+    total_quotes: figure(...(await created(ctx, 'quotes', period, filters))),
     total_persons: figure(...(await created(ctx, 'persons', period, filters))),
     total_organizations: figure(...(await created(ctx, 'organizations', period, filters))),
   }
@@ -144,7 +144,7 @@ export async function totalLeads(
   const overTime = (rows: readonly (Counted & { sum: string })[]): Schema<'ReportOverTime'> => ({
     over_time: buckets.map(({ label }, section) => {
       const row = rows.find((each) => each.section === section)
-      return { label, count: Number(row?.count ?? 0), total: row ? fromSum(row.sum) : 0 }
+      return { label, count: Number(row?.count ?? 0), lead_value: row ? fromSum(row.sum) : 0 }
     }),
   })
   return {
@@ -184,7 +184,7 @@ export async function openByStage(ctx: Context, period: Period, filters: ReportF
     id,
     name,
     pipeline,
-    total: Number(count),
+    count: Number(count),
     lead_value: fromSum(sum),
   }))
 }

@@ -46,7 +46,7 @@ export const fullAccessUsers = (db: Db) =>
     .selectFrom('users')
     .innerJoin('roles', 'roles.id', 'users.role_id')
     .select('users.id')
-    .where('users.status', '=', 1)
+    .where('users.is_active', '=', 1)
     .where('roles.permission_type', '=', 'all')
 
 /**

@@ -31,7 +31,7 @@ async function admit(ctx: Context): Promise<void> {
   const authorization = [ctx.headers.authorization].flat()[0]
   if (authorization === undefined) throw unauthenticated()
   const caller = await authenticate(ctx.services, authorization, ctx.ip ?? '')
-  const { permission, ability } = operations.getOverAllReport
+  const { permission, ability } = operations.getOverviewReport
   assertCanCall({ ...ctx, ...caller }, { permission, ability })
 }
 

@@ -28,7 +28,7 @@ export async function webhookStates(db: Db, sights: ReadonlyMap<string, Sight>):
     .selectFrom('webhooks')
     .leftJoin('users', 'users.id', 'webhooks.changed_by_id')
     .leftJoin('roles', 'roles.id', 'users.role_id')
-    .select(['webhooks.id', 'webhooks.name', 'is_active', 'disabled_reason', 'failing_since', 'last_status'])
+    .select(['webhooks.id', 'webhooks.name', 'webhooks.is_active', 'disabled_reason', 'failing_since', 'last_status'])
     .select(['entity_type', 'events', ...changerColumns])
     .orderBy('webhooks.id')
     .execute()

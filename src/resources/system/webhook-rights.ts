@@ -13,19 +13,23 @@ export interface WebhookWithChanger {
   is_active: number
   entity_type: string | null
   events: string
-  user_status: number | null
+  user_is_active: number | null
   permission_type: string | null
   permissions: string | null
 }
 
 /** The columns of `WebhookWithChanger` for a query that joins `users` and `roles`. */
-export const changerColumns = ['users.status as user_status', 'roles.permission_type', 'roles.permissions'] as const
+export const changerColumns = [
+  'users.is_active as user_is_active',
+  'roles.permission_type',
+  'roles.permissions',
+] as const
 
 type Sights = ReadonlyMap<string, Sight>
 
 export function silentReason(sights: Sights, webhook: WebhookWithChanger): string | null {
   if (webhook.is_active === 0) return null
-  if (webhook.user_status !== 1) return inactiveReason('webhook')
+  if (webhook.user_is_active !== 1) return inactiveReason('webhook')
   if (webhook.permission_type === 'all') return null
   const held = new Set(JSON.parse(webhook.permissions ?? '[]') as string[])
   const needed = permissionsOf(sights, webhook)

@@ -10,7 +10,7 @@ import type { Handlers } from '../../kernel/handler.ts'
 import type { SqlCaller } from '../../kernel/query/caller-query.ts'
 import { exists, textField, value } from '../../kernel/query/filter.ts'
 import { defineResource } from '../../kernel/resource/define-resource.ts'
-import { massDestroy } from '../../kernel/resource/mass.ts'
+import { massDelete } from '../../kernel/resource/mass.ts'
 import { nameKey } from '../../kernel/resource/named-references.ts'
 import { expandReferences, uniqueName } from '../../kernel/resource/references.ts'
 import { textKey } from '../../kernel/values/names.ts'
@@ -25,7 +25,7 @@ const palette = ['#0E90D9', '#D92D20', '#DC6803', '#039855', '#7A5AF8', '#475467
 const paletteColor = (key: string): string =>
   palette[(createHash('sha256').update(key).digest()[0] ?? 0) % palette.length] ?? '#0E90D9'
 
-const changing: ReadonlySet<OperationId | null> = new Set(['updateTag', 'deleteTag', 'massDestroyTags'])
+const changing: ReadonlySet<OperationId | null> = new Set(['updateTag', 'deleteTag', 'massDeleteTags'])
 
 /**
  * Returns the SQL condition for the tags that the current operation may use. Without a global view,
@@ -122,5 +122,5 @@ export const handlers = {
     tags.handlers.deleteTag,
     'The tag is detached from all records and then deleted.',
   ),
-  massDestroyTags: massDestroy(tags, { defer: startRemoval }),
+  massDeleteTags: massDelete(tags, { defer: startRemoval }),
 } satisfies Partial<Handlers>

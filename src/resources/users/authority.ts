@@ -9,14 +9,14 @@ import { requireWithinView } from './view-ceiling.ts'
 
 export interface GovernedUser extends Grants {
   id: number
-  status: number
+  is_active: number
   role_id: number
   view_permission: string
 }
 
 /** A change of a user. An undefined field keeps its stored value. */
 export interface AccountChange {
-  status: boolean | undefined
+  is_active: boolean | undefined
   role: ({ id: number } & Grants) | undefined
 }
 
@@ -26,7 +26,7 @@ export interface AccountChange {
  */
 export async function requireAuthorityOver(
   ctx: Context,
-  user: Omit<GovernedUser, 'status' | 'role_id'>,
+  user: Omit<GovernedUser, 'is_active' | 'role_id'>,
 ): Promise<void> {
   requirePermissionsOf(ctx, user)
   await requireWithinView(ctx, { id: user.id, view_permission: user.view_permission })
@@ -60,7 +60,7 @@ export async function checkAuthority(
   if (current && changes) await requireAuthorityOver(ctx, current)
   if (next.role && next.role.id !== current?.role_id) requirePermissionsOf(ctx, next.role)
   if (!current) return
-  const deactivates = next.status === false && current.status === 1
+  const deactivates = next.is_active === false && current.is_active === 1
   if (deactivates && current.id === ctx.user?.id) throw isProtected('You cannot deactivate your own account.')
   const demotes = next.role !== undefined && next.role.permission_type !== 'all'
   if (deactivates || demotes) await refuseLast(ctx, current)
@@ -78,7 +78,7 @@ export async function checkDeletable(outer: Context, user: GovernedUser): Promis
 }
 
 async function refuseLast(ctx: Context, user: GovernedUser): Promise<void> {
-  if (user.status !== 1 || user.permission_type !== 'all') return
+  if (user.is_active !== 1 || user.permission_type !== 'all') return
   if (await isFullAccessHeldBeside(ctx, { user: user.id })) return
   throw isProtected('This is the last active user who holds every permission.')
 }

@@ -33,8 +33,8 @@ export async function resolveOwnerId(
       errors.invalid('user_id', 'Only users with a global view can leave a record without an owner.')
     return null
   }
-  const owner = await ctx.db.selectFrom('users').select('status').where('id', '=', sent).executeTakeFirst()
+  const owner = await ctx.db.selectFrom('users').select('is_active').where('id', '=', sent).executeTakeFirst()
   if (!owner || !canSeeOwner(ctx, sent)) errors.invalid('user_id', `No user has id ${sent}.`)
-  else if (owner.status !== 1) errors.invalid('user_id', 'This user is not active.')
+  else if (owner.is_active !== 1) errors.invalid('user_id', 'This user is not active.')
   return sent
 }

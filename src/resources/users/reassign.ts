@@ -17,9 +17,9 @@ export type OwnedResource = Pick<Resource<unknown, { user_id?: number | null }>,
 export async function checkSuccessor(ctx: Context, from: number, to: number): Promise<void> {
   const refuse = (sentence: string) => invalid({ 'query.reassign_to': [sentence] })
   if (to === from) throw refuse('This is the user to delete.')
-  const successor = await ctx.db.selectFrom('users').select('status').where('id', '=', to).executeTakeFirst()
+  const successor = await ctx.db.selectFrom('users').select('is_active').where('id', '=', to).executeTakeFirst()
   if (!successor || !canSeeOwner(ctx, to)) throw refuse(`No user has id ${to}.`)
-  if (successor.status !== 1) throw refuse('This user is not active.')
+  if (successor.is_active !== 1) throw refuse('This user is not active.')
 }
 
 /** Returns the number of records that the user owns. */

@@ -13,7 +13,7 @@ import type { SqlCaller } from '../../kernel/query/caller-query.ts'
 import { foldedField, linked, textField, value } from '../../kernel/query/filter.ts'
 import { visible } from '../../kernel/query/visibility.ts'
 import { defineResource, type Resource, type Writing } from '../../kernel/resource/define-resource.ts'
-import { massDestroy, massUpdate } from '../../kernel/resource/mass.ts'
+import { massDelete, massUpdate } from '../../kernel/resource/mass.ts'
 import { nameKey } from '../../kernel/resource/named-references.ts'
 import { checkReference, checkReferences, expandReferences } from '../../kernel/resource/references.ts'
 import { fold } from '../../kernel/values/format.ts'
@@ -48,7 +48,7 @@ const rows = (ctx: SqlCaller, db: Context['db']) =>
   db
     .selectFrom('users')
     .innerJoin('roles', 'roles.id', 'users.role_id')
-    .select(['users.id', 'users.name', 'users.email', 'users.status', 'users.view_permission', 'users.role_id'])
+    .select(['users.id', 'users.name', 'users.email', 'users.is_active', 'users.view_permission', 'users.role_id'])
     .select(['users.image_file_id', 'users.created_at', 'users.updated_at', 'users.version'])
     .select(['roles.name as role_name', 'roles.permission_type', 'roles.permissions'])
     .where(visible(ctx, 'users.id'))
@@ -66,13 +66,13 @@ const baseUsers = defineResource({
     id: 'users.id',
     name: 'users.name_key',
     email: 'users.email_key',
-    status: 'users.status',
+    is_active: 'users.is_active',
     created_at: 'users.created_at',
   },
   filter: () => ({
     name: textField('users.name_key'),
     email: foldedField('users.email_key'),
-    status: value('users.status'),
+    is_active: value('users.is_active'),
     view_permission: value('users.view_permission'),
     role_id: value('users.role_id'),
     group_id: linked('user_groups', 'users.id', 'user_id', 'group_id'),
@@ -84,13 +84,13 @@ const baseUsers = defineResource({
     const joining = await joiningOf(body, writing)
     checkOwn(body, writing)
     if (!writing.errors.any) await checkStanding(body, writing, joining)
-    const { name, email, status, view_permission, role_id, password_hash } = body
+    const { name, email, is_active, view_permission, role_id, password_hash } = body
     return {
       name,
       name_key: name === undefined ? undefined : textKey(name),
       email,
       email_key: email === undefined ? undefined : fold(email),
-      status: status === undefined ? undefined : Number(status),
+      is_active: is_active === undefined ? undefined : Number(is_active),
       view_permission,
       role_id,
       password_hash,
@@ -100,7 +100,7 @@ const baseUsers = defineResource({
     id: row.id,
     name: row.name,
     email: row.email,
-    status: row.status === 1,
+    is_active: row.is_active === 1,
     view_permission: row.view_permission as User['view_permission'],
     role_id: row.role_id,
     role: {
@@ -130,7 +130,7 @@ const baseUsers = defineResource({
   afterSave: async (ctx, id, body: WithPasswordHash<Write>) => {
     await setMembers(ctx, { user_id: id }, body.group_ids)
     await setPicture(ctx, id, body.image_file_id)
-    if (body.status === false || body.password_hash !== undefined) await endAccess(ctx, id)
+    if (body.is_active === false || body.password_hash !== undefined) await endAccess(ctx, id)
   },
   beforeDelete: async (ctx, row) => {
     await checkDeletable(ctx, row)
@@ -186,8 +186,14 @@ async function checkStanding(
   { joined, changes }: Joining,
 ): Promise<void> {
   const ctx = await withCurrentCaller(outer)
-  const { name, email, status, view_permission, role_id, password_hash, image_file_id } = body
-  const sent = { name, email, status: status === undefined ? undefined : Number(status), view_permission, role_id }
+  const { name, email, is_active, view_permission, role_id, password_hash, image_file_id } = body
+  const sent = {
+    name,
+    email,
+    is_active: is_active === undefined ? undefined : Number(is_active),
+    view_permission,
+    role_id,
+  }
   const differs = Object.entries(sent).some(
     ([key, each]) => each !== undefined && each !== current?.[key as keyof typeof sent],
   )
@@ -202,7 +208,7 @@ async function checkStanding(
   await checkAuthority(
     ctx,
     current,
-    { status, role },
+    { is_active, role },
     differs || changes || (password_hash ?? image_file_id) !== undefined,
   )
   await requireOwnGroups(ctx, joined)
@@ -266,7 +272,7 @@ async function startRemoval(
 ): Promise<number | null> {
   const jobId = await startDeletion(ctx, id, { successor }, replacement)
   // If-Match names the version of the user before this change.
-  if (jobId !== null) await baseUsers.update({ ...ctx, ifMatch: null }, id, { status: false })
+  if (jobId !== null) await baseUsers.update({ ...ctx, ifMatch: null }, id, { is_active: false })
   return jobId
 }
 
@@ -308,11 +314,11 @@ export const userHandlers = (owned: () => readonly OwnedResource[], removal: Rem
     // Hashes the password before the loop over the users: hashing is slow, and with `atomic` all
     // users share one transaction.
     massUpdateUsers: inSteps(async (ctx, { body: { changes, ...body } }) =>
-      massUpdate(baseUsers, (ctx, id, status: boolean) => baseUsers.update(ctx, id, { status }))(ctx, {
+      massUpdate(baseUsers, (ctx, id, is_active: boolean) => baseUsers.update(ctx, id, { is_active }))(ctx, {
         body: changes ? { ...body, changes: await withPasswordHash(ctx, changes) } : body,
       }),
     ),
-    massDestroyUsers: massDestroy(baseUsers, {
+    massDeleteUsers: massDelete(baseUsers, {
       async defer(ctx, id) {
         await findDeletable(ctx, id)
         return startRemoval(ctx, removal, id, { successor: null })

@@ -107,7 +107,7 @@ export async function testMessage(
 }
 
 const hasPlaceholders = (template: RequestTemplate): boolean =>
-  JSON.stringify([template.end_point, template.query_params, template.headers, template.payload]).includes('{%')
+  JSON.stringify([template.url, template.query_params, template.headers, template.payload]).includes('{%')
 
 const isSubject = (entity: string): entity is TemplateSubject => Object.hasOwn(subjects, entity)
 

@@ -13,13 +13,13 @@ import { type DecryptedValue, decryptValues } from './write-only-values.ts'
 /** The configured request of a webhook, with decrypted headers and query parameters. */
 export type RequestTemplate = Pick<
   Schema<'Webhook'>,
-  'method' | 'end_point' | 'payload_type' | 'raw_payload_type' | 'payload'
+  'method' | 'url' | 'payload_type' | 'raw_payload_type' | 'payload'
 > & { query_params: DecryptedValue[]; headers: DecryptedValue[] }
 
 export const requestTemplateOf = (
   row: {
     method: string
-    end_point: string
+    url: string
     query_params_sealed: string
     headers_sealed: string
     payload_type: string
@@ -29,7 +29,7 @@ export const requestTemplateOf = (
   encryption: Encryption,
 ): RequestTemplate => ({
   method: row.method as RequestTemplate['method'],
-  end_point: row.end_point,
+  url: row.url,
   query_params: decryptValues(row.query_params_sealed, encryption),
   headers: decryptValues(row.headers_sealed, encryption),
   payload_type: row.payload_type as RequestTemplate['payload_type'],
@@ -101,17 +101,17 @@ function decryptedValue({ key, value }: DecryptedValue): string {
   )
 }
 
-function urlOf({ end_point, query_params }: RequestTemplate, { placeholders }: WebhookMessage): string {
+function urlOf(template: RequestTemplate, { placeholders }: WebhookMessage): string {
   // Only placeholder values are percent-encoded, because the configured text already is a valid
   // URL.
-  const url = render(end_point, placeholders, (literal) => literal)
-  if (isSteered(end_point, placeholders))
+  const url = render(template.url, placeholders, (literal) => literal)
+  if (isSteered(template.url, placeholders))
     throw new OutboundError(
       'invalid',
       'A placeholder value makes a path segment of dots, which would change the address.',
     )
   const [beforeHash = ''] = url.split('#')
-  const query = formText(query_params, placeholders)
+  const query = formText(template.query_params, placeholders)
   const joined = query === '' ? beforeHash : `${beforeHash}${beforeHash.includes('?') ? '&' : '?'}${query}`
   if (joined.length > maxLength.url) throw tooLong('address')
   return joined
@@ -125,8 +125,8 @@ const dots = /^(\.|%2e){1,2}$/i
  * Returns whether a placeholder value turns a path segment into `.` or `..`. Percent-encoding keeps
  * dots, and URL parsers would resolve such a segment to another path.
  */
-function isSteered(endPoint: string, facts: Placeholders): boolean {
-  const [path = ''] = endPoint
+function isSteered(url: string, facts: Placeholders): boolean {
+  const [path = ''] = url
     .split(placeholder)
     .map((part, index) => (index % 2 === 0 ? part : `${mark}${valueIn(part, facts)}`))
     .join('')

@@ -15,9 +15,9 @@ import { changerColumns, requireWebhookAbilities, silentReason } from '../system
 import { changedById } from '../users/acting-user.ts'
 import { userRef } from '../users/owner.ts'
 import { pictureUrl } from '../users/picture.ts'
-import { splitQuery } from './end-point.ts'
 import { requestTemplateOf } from './request.ts'
 import { checkPlaceholders, checkRules, maxPairs, readPayload, withEmptyValues } from './rules.ts'
+import { splitQuery } from './url-query.ts'
 import { encryptChanges, maskInput, maskValues, mergeQueryValues } from './write-only-values.ts'
 
 type Webhook = Schema<'Webhook'>
@@ -51,7 +51,7 @@ export const webhooks = defineResource({
     entity_type: value('webhooks.entity_type'),
     is_active: flagField('webhooks.is_active'),
   }),
-  search: [{ key: 'webhooks.name_key' }, { text: 'webhooks.end_point' }, { text: 'webhooks.description' }],
+  search: [{ key: 'webhooks.name_key' }, { text: 'webhooks.url' }, { text: 'webhooks.description' }],
   governs: ['payload_type', 'raw_payload_type'],
   toRow: async (body: Body, writing) => {
     const { ctx, current } = writing
@@ -89,7 +89,7 @@ export const webhooks = defineResource({
   },
   maskInput: (body) => ({
     ...body,
-    ...(body.end_point !== undefined && { end_point: splitQuery(body.end_point).address }),
+    ...(body.url !== undefined && { url: splitQuery(body.url).address }),
     ...(body.headers && { headers: maskInput(body.headers) }),
     ...(body.query_params && { query_params: maskInput(body.query_params) }),
   }),
@@ -99,7 +99,7 @@ export const webhooks = defineResource({
     entity_type: row.entity_type as Webhook['entity_type'],
     description: row.description,
     method: row.method as Webhook['method'],
-    end_point: row.end_point,
+    url: row.url,
     query_params: maskValues(row.query_params_sealed),
     headers: maskValues(row.headers_sealed),
     payload_type: row.payload_type as Webhook['payload_type'],
@@ -118,9 +118,9 @@ export const webhooks = defineResource({
     version: row.version,
   }),
   refersTo: async (ctx, row) => {
-    const { end_point, query_params, headers } = requestTemplateOf(row, ctx.services.encryption)
+    const { url, query_params, headers } = requestTemplateOf(row, ctx.services.encryption)
     const texts = [
-      ['end_point', end_point],
+      ['url', url],
       ['payload', row.payload ?? ''],
       ...query_params.map(({ value }) => ['query_params', value ?? ''] as const),
       ...headers.map(({ value }) => ['headers', value ?? ''] as const),
@@ -130,7 +130,7 @@ export const webhooks = defineResource({
 })
 
 interface Current {
-  end_point: string
+  url: string
   query_params_sealed: string
   headers_sealed: string
 }
@@ -140,19 +140,19 @@ interface Current {
  * for a new address, because otherwise a user who may edit a webhook could send stored secrets to
  * their own server.
  */
-function requestColumns({ ctx, current, errors }: Writing<Current>, { end_point, query_params, headers }: Body) {
+function requestColumns({ ctx, current, errors }: Writing<Current>, { url, query_params, headers }: Body) {
   const { encryption } = ctx.services
-  const { address, query } = end_point === undefined ? { address: undefined, query: [] } : splitQuery(end_point)
-  const isMoved = current !== null && address !== undefined && address !== current.end_point
+  const { address, query } = url === undefined ? { address: undefined, query: [] } : splitQuery(url)
+  const isMoved = current !== null && address !== undefined && address !== current.url
   const about = { isMoved, encryption, errors }
   const stored = current?.query_params_sealed ?? '[]'
   const sealed = encryptChanges({ ...about, field: 'query_params', sent: query_params, stored, nameOf: (key) => key })
   const params = query.length === 0 ? sealed : mergeQueryValues(sealed ?? stored, query, encryption)
-  if (query.some(({ key }) => key === '')) errors.invalid('end_point', 'Every parameter of the query needs a name.')
+  if (query.some(({ key }) => key === '')) errors.invalid('url', 'Every parameter of the query needs a name.')
   if (params !== undefined && query.length > 0 && maskValues(params).length > maxPairs)
-    errors.invalid('end_point', `With query_params there must not be more than ${maxPairs} parameters.`)
+    errors.invalid('url', `With query_params there must not be more than ${maxPairs} parameters.`)
   return {
-    end_point: address,
+    url: address,
     query_params_sealed: params,
     headers_sealed: encryptChanges({
       ...about,

@@ -1,5 +1,5 @@
-// Rules for the events, request and end point of a webhook that the schema of the
-// contract does not cover.
+// Rules for the events, request and URL of a webhook that the schema of the contract does not
+// cover.
 import { isIP } from 'node:net'
 import { didYouMean } from '../../contract/input/validation-errors.ts'
 import { operations } from '../../contract/operations.gen.ts'
@@ -20,7 +20,7 @@ export interface Current {
   raw_payload_type: string | null
   payload: string | null
   entity_type: string | null
-  end_point: string
+  url: string
 }
 
 /** The maximum number of headers, and also of query parameters. */
@@ -39,13 +39,13 @@ const stored = [
 
 /** Adds a validation error for each rule that the webhook would break after the write. */
 export function checkRules({ ctx, current, errors }: Writing<Current>, body: Body): void {
-  const { end_point: endPoint, headers = [], events = [] } = body
-  const fault = endPoint === undefined ? null : faultOf(endPoint, ctx.services.config.webhookAllowHttp)
-  if (fault !== null) errors.invalid('end_point', fault)
-  const warning = endPoint === undefined ? null : warningOf(endPoint, ctx.services.config.webhookAllowCidrs)
+  const { url, headers = [], events = [] } = body
+  const fault = url === undefined ? null : faultOf(url, ctx.services.config.webhookAllowHttp)
+  if (fault !== null) errors.invalid('url', fault)
+  const warning = url === undefined ? null : warningOf(url, ctx.services.config.webhookAllowCidrs)
   if (warning !== null)
-    if (fault === null) warn(ctx, 'end_point', warning)
-    else errors.invalid('end_point', warning)
+    if (fault === null) warn(ctx, 'url', warning)
+    else errors.invalid('url', warning)
   for (const [index, { key, value }] of headers.entries()) {
     if (!token.test(key)) errors.invalid(`headers.${index}.key`, 'Must be the name of a header.')
     else if (reserved.test(key)) errors.invalid(`headers.${index}.key`, 'This header is set by the server.')
@@ -62,7 +62,7 @@ export async function checkPlaceholders({ ctx, current, errors }: Writing<Curren
     for (const sentence of await findUnknownPlaceholders(ctx, text, { entity, before, isWebhook: true }))
       errors.invalid(field, sentence)
   }
-  await check('end_point', body.end_point, current?.end_point)
+  await check('url', body.url, current?.url)
   for (const [index, { value }] of (body.headers ?? []).entries()) await check(`headers.${index}.value`, value)
   for (const [index, { value }] of (body.query_params ?? []).entries())
     await check(`query_params.${index}.value`, value)
@@ -80,14 +80,14 @@ function checkPattern(field: string, pattern: string, errors: Writing<Current>['
 }
 
 /**
- * Returns why the end point is not allowed, or null. An end point is an absolute https URL, or http
- * if the configuration allows it. Placeholders may only follow the host, so that data of a record
- * cannot choose the receiver.
+ * Returns why the URL is not allowed, or null. It is an absolute https URL, or http if the
+ * configuration allows it. Placeholders may only follow the host, so that data of a record cannot
+ * choose the receiver.
  */
-function faultOf(endPoint: string, allowsHttp: boolean): string | null {
+function faultOf(url: string, allowsHttp: boolean): string | null {
   const schemes = allowsHttp ? 'http or https' : 'https'
-  const text = endPoint.replace(placeholders, 'x')
-  const [origin = ''] = /^[a-z]+:\/\/[^/?#]*/i.exec(endPoint) ?? []
+  const text = url.replace(placeholders, 'x')
+  const [origin = ''] = /^[a-z]+:\/\/[^/?#]*/i.exec(url) ?? []
   if (!URL.canParse(text) || origin === '') return `Must be an absolute ${schemes} URL.`
   if (origin.includes('{%')) return 'Placeholders may follow the host only.'
   const { protocol, username, password } = new URL(text)
@@ -101,8 +101,8 @@ function faultOf(endPoint: string, allowsHttp: boolean): string | null {
  * Returns a warning for a host that the server will not call. A delivery looks up the name of a
  * host, so only addresses and `localhost` are known here.
  */
-function warningOf(endPoint: string, allowCidrs: readonly string[]): string | null {
-  const text = endPoint.replace(placeholders, 'x')
+function warningOf(url: string, allowCidrs: readonly string[]): string | null {
+  const text = url.replace(placeholders, 'x')
   if (!URL.canParse(text)) return null
   const host = new URL(text).hostname.replace(/^\[|\]$/g, '')
   // A delivery fails if any address of the host is refused.

@@ -46,7 +46,7 @@ interface ValueChange {
   field: string
   sent: readonly SentValue[] | undefined
   stored: string
-  /** Whether the write changes the end point. Stored values must not be sent to another address. */
+  /** Whether the write changes the URL. Stored values must not be sent to another address. */
   isMoved: boolean
   /** Normalizes a name: names with equal results count as the same name. */
   nameOf: (key: string) => string

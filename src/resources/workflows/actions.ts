@@ -37,7 +37,7 @@ export const targetOf: Partial<Record<Id, Target>> = {
 }
 
 /** The attributes of a quote that the server computes from its items. Workflows cannot set them. */
-const computed = new Set(['discount_amount', 'tax_amount', 'sub_total', 'grand_total'])
+const computed = new Set(['discount_amount', 'tax_amount', 'subtotal', 'grand_total'])
 export const maxLength = { tag: 50, note: 65535 }
 
 export const actionOf = ({ id, attribute, value }: Input): Action => ({

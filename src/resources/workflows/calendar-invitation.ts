@@ -54,7 +54,7 @@ export async function hasUnseenParticipants(ctx: Context, { participants }: Snap
 
 async function activeEmails({ db }: Context, userIds: readonly number[]): Promise<ReadonlyMap<number, string>> {
   if (userIds.length === 0) return new Map()
-  const active = db.selectFrom('users').select(['id', 'email']).where('status', '=', 1)
+  const active = db.selectFrom('users').select(['id', 'email']).where('is_active', '=', 1)
   const rows = await active.where('id', 'in', userIds).execute()
   return new Map(rows.map(({ id, email }) => [id, email]))
 }

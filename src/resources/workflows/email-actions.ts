@@ -34,7 +34,7 @@ async function contentOf(ctx: Context, { entity, record }: ActionSubject, { valu
   const content = fillIn(template.content, facts, 'html', maxFilledLength.content)
   if (!subject || !content)
     throw actionRefused(`The e-mail template ${template.name} is too long for a mail once it is filled in.`)
-  return { subject: subject.filled, reply: content.filled }
+  return { subject: subject.filled, html: content.filled }
 }
 
 async function templateOf(ctx: Context, id: unknown): Promise<Schema<'EmailTemplate'>> {
@@ -56,7 +56,7 @@ async function send(
   for (const { addresses, personId } of recipients) {
     const mail = {
       ...content,
-      reply_to: addresses,
+      to: addresses,
       attachments,
       lead_id: leadId,
       person_id: await existing(ctx, personId),
@@ -106,10 +106,10 @@ async function ownerOf({ db }: Context, { entity, record }: ActionSubject): Prom
   if (typeof record.user_id !== 'number') throw actionRefused(`The ${noun} has no owner.`)
   const row = await db
     .selectFrom('users')
-    .select(['email', 'status'])
+    .select(['email', 'is_active'])
     .where('id', '=', record.user_id)
     .executeTakeFirst()
-  if (row?.status !== 1) throw actionRefused(`The owner of the ${noun} is not active.`)
+  if (row?.is_active !== 1) throw actionRefused(`The owner of the ${noun} is not active.`)
   return { addresses: [row.email], personId: null }
 }
 

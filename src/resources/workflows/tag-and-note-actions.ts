@@ -74,8 +74,8 @@ async function noteOf(ctx: Context, { entity, record }: ActionSubject, { value }
 async function activeOwner({ db, user }: Context, { record }: ActionSubject): Promise<number | null> {
   const none = user?.visibleOwners ? user.id : null
   if (typeof record.user_id !== 'number') return none
-  const row = await db.selectFrom('users').select('status').where('id', '=', record.user_id).executeTakeFirst()
-  return row?.status === 1 ? record.user_id : none
+  const row = await db.selectFrom('users').select('is_active').where('id', '=', record.user_id).executeTakeFirst()
+  return row?.is_active === 1 ? record.user_id : none
 }
 
 export const tagAndNoteActions = { add_tag: addTag, add_note_as_activity: addNote } satisfies Record<

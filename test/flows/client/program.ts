@@ -8,8 +8,8 @@ type Media = 'application/json' | 'application/problem+json'
 type Login = { email: string; password: string }
 type Told = { headers: Record<string, string>; body: string }
 
-/** Runs all steps. `end_point` receives the webhooks, and `told` waits for the first message. */
-export async function program(baseUrl: string, who: Login, end_point: string, told: () => Promise<Told>) {
+/** Runs all steps. `url` receives the webhooks, and `told` waits for the first message. */
+export async function program(baseUrl: string, who: Login, url: string, told: () => Promise<Told>) {
   const api = createClient<paths, Media>({ baseUrl, headers: { accept: 'application/json' } })
   const login = await api.POST('/api/admin/login', { body: { ...who, device_name: 'program' } })
   if (login.error) throw new Error(login.error.code)
@@ -20,7 +20,7 @@ export async function program(baseUrl: string, who: Login, end_point: string, to
   const reason = refused.error && [refused.error.code, ...Object.keys(refused.error.errors ?? {})]
 
   const hook = await api.POST('/api/admin/settings/webhooks', {
-    body: { name: 'Program', end_point, events: ['lead.create.after'] },
+    body: { name: 'Program', url, events: ['lead.create.after'] },
   })
   if (hook.error) throw new Error(hook.error.message)
 

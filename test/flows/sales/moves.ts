@@ -50,7 +50,7 @@ export async function moveToStages(
       const { data } = await must(
         api.POST('/api/admin/leads/mass-update', {
           body: {
-            indices: deals.map(({ id }) => idIn(leads, id)),
+            ids: deals.map(({ id }) => idIn(leads, id)),
             changes: { lead_pipeline_stage_id: idIn(stages, first.stage), ...closed },
             atomic: false,
           },

@@ -23,7 +23,7 @@ export const revenueIn = (sales: Sales, days: Days): number => sum(wonIn(sales, 
 export const byMonth = ({ opportunities }: Sales, stage: 'won' | 'lost', months: readonly string[]) =>
   months.map((label) => {
     const deals = opportunities.filter((deal) => deal.stage === stage && deal.closedOn?.startsWith(label))
-    return { label, count: deals.length, total: sum(deals.map(worth)) }
+    return { label, count: deals.length, lead_value: sum(deals.map(worth)) }
   })
 
 /** Returns the value of won opportunities by name, largest first. */

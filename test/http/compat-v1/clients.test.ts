@@ -62,7 +62,7 @@ describe('a workflow node', () => {
     })
     expect(changed.status, changed.text).toBe(200)
     const stored = await shown(`/leads/${id}`)
-    expect([stored.lead_value, stored.lead_products.map((each: any) => [each.product_id, each.quantity])]).toEqual([
+    expect([stored.lead_value, stored.products.map((each: any) => [each.product_id, each.quantity])]).toEqual([
       224,
       [
         [one.id, 2],

@@ -148,7 +148,7 @@ const kinds: Kind[] = [
       view_permission: 'global',
     }),
     change: { status: '0', password: '', confirm_password: '' },
-    stored: { status: false, view_permission: 'global' },
+    stored: { is_active: false, view_permission: 'global' },
   },
   {
     path: '/settings/email-templates',
@@ -237,7 +237,7 @@ const kinds: Kind[] = [
       status: '0',
     }),
     change: { status: '1' },
-    stored: { status: true },
+    stored: { is_active: true },
   },
   {
     path: '/settings/warehouses',
@@ -298,6 +298,21 @@ describe('the five routes of a kind of record', () => {
       { data: { message: gone.body.message }, message: gone.body.message },
     ])
     expect((await server.admin.get(`${at}/${id}`)).status).toBe(404)
+  })
+
+  it.each([
+    ['/leads', ['lead_products'], ['products']],
+    ['/contacts/persons', ['user', 'sales_owner'], []],
+    ['/products', ['on_hand'], ['available']],
+    ['/settings/webhooks', ['end_point'], ['url']],
+    ['/settings/marketing/campaigns', ['marketing_template_id', 'marketing_template'], ['email_template']],
+  ])('%s, with the names of version 1', async (path, own, canonical) => {
+    const record = await created(path, (await kinds.find((each) => each.path === path)?.body()) ?? {})
+    const listed = await v1.get(`${path}?id=${record.id}`)
+    for (const names of [record, ...listed.body.data].map(Object.keys)) {
+      expect(names).toEqual(expect.arrayContaining(own))
+      expect(names.filter((name) => canonical.includes(name))).toEqual([])
+    }
   })
 
   it('/settings/pipelines, whose stages are a map', async () => {
@@ -412,13 +427,13 @@ describe('leads', () => {
     await v1.put(`/leads/${lead.id}`, {
       products: { [line.id]: { quantity: '5' }, product_1: { product_id: other.id, price: 1, quantity: 1 } },
     })
-    const { lead_products: lines } = await shown(`/leads/${lead.id}`)
+    const { products: lines } = await shown(`/leads/${lead.id}`)
     expect(lines.map((each: any) => [each.product_id, each.quantity])).toEqual([
       [product.id, 5],
       [other.id, 1],
     ])
     await v1.put(`/leads/${lead.id}`, { products: {} })
-    expect((await shown(`/leads/${lead.id}`)).lead_products).toEqual([])
+    expect((await shown(`/leads/${lead.id}`)).products).toEqual([])
   })
 
   it('move to another stage, and change single attributes', async () => {
@@ -437,7 +452,7 @@ describe('leads', () => {
     expect([attached.status, attached.body.data.amount]).toEqual([200, '599.9800'])
     expect((await v1.delete(`/leads/product/${id}`)).body.errors).toEqual({ product_id: ['The field is required.'] })
     expect((await v1.delete(`/leads/product/${id}`, { product_id: product.id })).status).toBe(200)
-    expect((await shown(`/leads/${id}`)).lead_products).toEqual([])
+    expect((await shown(`/leads/${id}`)).products).toEqual([])
   })
 
   it('are shown as a board, of one pipeline', async () => {
@@ -546,6 +561,9 @@ describe('quotes', () => {
       (await v1.get(`/quotes/search?search=subject:${quote.subject}&searchFields=subject:=`)).body.data,
     ).toHaveLength(1)
     expect((await v1.get('/quotes?sort=subject&order=asc')).body.meta.total).toBeGreaterThan(0)
+    const found = (filter: string) => v1.get(`/quotes?id=${quote.id}&sort=expired_at&${filter}`)
+    expect((await found('sub_total[gte]=501')).body.data).toMatchObject([{ sub_total: '501.0000' }])
+    expect((await found('sub_total[gt]=501')).body.data).toEqual([])
     expect((await v1.delete(`/quotes/${quote.id}`)).status).toBe(200)
     const other = await aQuote()
     expect((await v1.post('/quotes/mass-destroy', { indices: [other.id] })).status).toBe(200)
@@ -693,6 +711,24 @@ describe('mails', () => {
     expect((await v1.get(`/mails?id=${id}`)).body.data).toEqual([shownMail.body.data])
   })
 
+  it('have the names of version 1, their parents and errors too', async () => {
+    const parent = (await draft()).body.data
+    const { data } = (await draft({ parent_id: String(parent.id) })).body
+    const named = { reply: '<p>message</p>', reply_to: ['example@example.com'], name: 'Accord CRM', user_type: 'admin' }
+    expect(data).toMatchObject({
+      ...named,
+      unique_id: data.message_id,
+      reference_ids: [parent.message_id, data.message_id],
+      parent: { ...named, id: parent.id, unique_id: parent.message_id },
+    })
+    expect(Object.keys(data)).not.toContain('html')
+    expect(await shown(`/emails/${data.id}`)).toMatchObject({ html: named.reply, to: named.reply_to })
+    const { errors } = (await v1.post('/mails', { reply: 1, reply_to: ['nobody'] })).body
+    expect(Object.keys(errors)).toEqual(['reply_to.0'])
+    const listed = async (query: string) => (await v1.get(`/mails?id=${data.id}&${query}`)).body.data.length
+    expect([await listed('user_type=admin'), await listed('user_type=person')]).toEqual([1, 0])
+  })
+
   it('are deleted for good, unless the request names the trash', async () => {
     const [one, two, three] = [(await draft()).body.data, (await draft()).body.data, (await draft()).body.data]
     expect((await v1.delete(`/mails/${one.id}`, { type: 'trash' })).status).toBe(200)
@@ -790,7 +826,7 @@ describe('searches, lookups and mass operations', () => {
     expect((await shown(`/settings/attributes/${attribute.id}`)).quick_add).toBe(false)
     const user = await created('/settings/users', { name: 'Zoe', email: `zoe${++count}@example.com`, role_id: 1 })
     expect((await v1.post('/settings/users/mass-update', { indices: [String(user.id)], value: '0' })).status).toBe(200)
-    expect((await shown(`/settings/users/${user.id}`)).status).toBe(false)
+    expect((await shown(`/settings/users/${user.id}`)).is_active).toBe(false)
     const event = await created('/settings/marketing/events', { name: fresh('Fair'), description: 'd' })
     const campaign = await created('/settings/marketing/campaigns', {
       name: 'C',

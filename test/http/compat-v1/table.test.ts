@@ -3,8 +3,10 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { operations } from '../../../src/contract/operations.gen.ts'
 import { routesOf } from '../../../src/http/compat-v1/compat-v1.ts'
+import { fieldNames } from '../../../src/http/compat-v1/names.ts'
 import { rows } from '../../../src/http/compat-v1/rows.ts'
 import { startServer } from '../../support/app.ts'
+import { contract } from '../../support/contract.ts'
 import { rowFor, rowNames } from '../../support/version1.ts'
 
 const guide = readFileSync('src/http/compat-v1/README.md', 'utf8')
@@ -99,6 +101,26 @@ describe('the table', () => {
     )
     expect(rows.filter(({ operation }) => operations[operation] === undefined)).toEqual([])
     expect(() => routesOf([...rows, ...rows.slice(0, 1)])).toThrow('twice')
+  })
+})
+
+describe('the names', () => {
+  it('are those of fields of the contract, which has no other field of that name in the record', () => {
+    const { schemas } = contract.components as { schemas: Record<string, { properties?: object }> }
+    for (const [schema, names] of Object.entries(fieldNames))
+      for (const [canonical, own] of Object.entries(names)) {
+        const properties = Object.keys(schemas[schema]?.properties ?? {})
+        const others = [own].flat().filter((name) => name !== canonical)
+        expect(
+          properties.filter((name) => others.includes(name)),
+          schema,
+        ).toEqual([])
+      }
+    const types = Object.keys(fieldNames).filter((schema) => !/^Included|(Create|Update)$/.test(schema))
+    const known = types.map((schema) => Object.keys(fieldNames[schema] ?? {}))
+    expect(types.map((schema) => Object.keys(schemas[schema]?.properties ?? {}))).toEqual(
+      known.map((names) => expect.arrayContaining(names)),
+    )
   })
 })
 

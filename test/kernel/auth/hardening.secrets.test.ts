@@ -45,7 +45,7 @@ describe('the database', () => {
     )
     const hook = await admin.post(
       '/settings/webhooks',
-      { name: 'Warehouse', end_point: 'https://example.com/' },
+      { name: 'Warehouse', url: 'https://example.com/' },
       { headers: { 'idempotency-key': 'k3' } },
     )
     const saved = await admin.put('/settings/configuration', { values: { 'email.imap.account.password': imap } })
@@ -78,8 +78,8 @@ describe('the database', () => {
 describe('with another ACCORD_SECRET', () => {
   it('a webhook is not sent unsigned: its test says why, and rotating its secret mends it', async () => {
     const { admin, store } = server
-    const end_point = `http://127.0.0.1:${receiver.port}/hook`
-    const { body } = await admin.post('/settings/webhooks', { name: 'Old', end_point, events: ['lead.*.after'] })
+    const url = `http://127.0.0.1:${receiver.port}/hook`
+    const { body } = await admin.post('/settings/webhooks', { name: 'Old', url, events: ['lead.*.after'] })
     const { id } = body.data
     await store.db
       .updateTable('webhooks')

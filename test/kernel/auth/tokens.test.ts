@@ -102,7 +102,7 @@ describe('a token', () => {
 
   it('is refused as soon as its user is inactive, with a code that says so', async () => {
     const caller = server.caller(await issue())
-    await server.store.db.updateTable('users').set({ status: 0 }).where('id', '=', 1).execute()
+    await server.store.db.updateTable('users').set({ is_active: 0 }).where('id', '=', 1).execute()
     const { status, body } = await caller.get('/account')
     expect([status, body.code]).toEqual([401, 'account_inactive'])
   })

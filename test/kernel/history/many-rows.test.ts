@@ -43,7 +43,7 @@ describe('a record to which 30,000 rows refer', () => {
     const person = (
       await admin.post('/contacts/persons', { name: 'Ann', emails: [{ value: 'ann@example.com', label: 'work' }] })
     ).body.data.id
-    const draft = { subject: 'Offer', reply: 'Hello', reply_to: ['ann@example.com'], person_id: person, is_draft: true }
+    const draft = { subject: 'Offer', html: 'Hello', to: ['ann@example.com'], person_id: person, is_draft: true }
     const sent = await admin.post('/emails', draft)
     expect(sent.status, sent.text).toBe(201)
     const email = sent.body.data

@@ -43,7 +43,7 @@ async function quoteOn(leadId: number, personId: number): Promise<number> {
       subject_key: 'offer',
       person_id: personId,
       billing_address: '{}',
-      expired_at: '2026-04-01',
+      expiry_date: '2026-04-01',
       ...stamps,
     })
     .returning('id')
@@ -78,7 +78,7 @@ describe('what refers to a record', () => {
       participants: { persons: [guest.id], users: [] },
     })
     const note = await make.activity({ type: 'note', comment: 'Its own', lead_ids: [lead.id] })
-    const letter = { reply: '<p>Hello</p>', reply_to: ['ada@example.com'], is_draft: true }
+    const letter = { html: '<p>Hello</p>', to: ['ada@example.com'], is_draft: true }
     const email = await posted('/emails', { ...letter, lead_id: lead.id, person_id: guest.id })
     const answer = await posted('/emails', { ...letter, parent_id: email.id })
     const paths: Record<string, string> = {
@@ -258,7 +258,7 @@ describe('restoreLead', () => {
     const { status, body } = await back(`/leads/${id}`)
     expect(status).toBe(200)
     expect(body.data).toMatchObject({ user_id: null, person_id: null, tags: [] })
-    expect(body.data.lead_products).toMatchObject([{ product_id: null, name: product.name, sku: product.sku }])
+    expect(body.data.products).toMatchObject([{ product_id: null, name: product.name, sku: product.sku }])
     expect(body.meta.dropped).toEqual([
       { entity_type: 'persons', id: person.id, field: 'person_id' },
       { entity_type: 'users', id: bob.id, field: 'user_id' },
@@ -473,13 +473,13 @@ describe('restoreProduct', () => {
     const product = await make.product({ sku: 'GTX-1' })
     const lead = await make.lead({ products: [{ product_id: product.id }] })
     await drop(`/products/${product.id}`)
-    expect((await shown(`/leads/${lead.id}`)).lead_products[0].product_id).toBeNull()
+    expect((await shown(`/leads/${lead.id}`)).products[0].product_id).toBeNull()
     const other = await make.product({ sku: 'gtx-1' })
     const refusal = await back(`/products/${product.id}`)
     expect(refusal.body.conflicts).toEqual([{ entity_type: 'products', id: other.id, field: 'sku' }])
     await server.admin.put(`/products/${other.id}`, { sku: 'GTX-2' })
     expect((await back(`/products/${product.id}`)).status).toBe(200)
-    expect((await shown(`/leads/${lead.id}`)).lead_products[0].product_id).toBe(product.id)
+    expect((await shown(`/leads/${lead.id}`)).products[0].product_id).toBe(product.id)
   })
 })
 
@@ -534,7 +534,7 @@ describe('restoreQuote', () => {
 })
 
 describe('a link between two deleted records', () => {
-  const letter = { reply: '<p>Hello</p>', reply_to: ['ada@example.com'], is_draft: true }
+  const letter = { html: '<p>Hello</p>', to: ['ada@example.com'], is_draft: true }
 
   /** Each case makes two linked records, and returns their paths and the link that each shows. */
   const cases: Record<string, () => Promise<[one: string, other: string, link: () => Promise<unknown>]>> = {
@@ -562,8 +562,7 @@ describe('a link between two deleted records', () => {
     'the line of a lead and its product': async () => {
       const product = await make.product()
       const lead = await make.lead({ products: [{ product_id: product.id }] })
-      const link = async () =>
-        (await shown(`/leads/${lead.id}`)).lead_products.map(({ product_id }: Json) => product_id)
+      const link = async () => (await shown(`/leads/${lead.id}`)).products.map(({ product_id }: Json) => product_id)
       return [`/products/${product.id}`, `/leads/${lead.id}`, link]
     },
     'the line of a quote and its product': async () => {
@@ -752,7 +751,7 @@ describe('deleting and restoring', () => {
 })
 
 describe('restoreEmail', () => {
-  const letter = { reply: '<p>Hello</p>', reply_to: ['ada@example.com'], is_draft: true }
+  const letter = { html: '<p>Hello</p>', to: ['ada@example.com'], is_draft: true }
   const discard = async (id: number): Promise<void> => drop(`/emails/${id}?type=delete`)
 
   it('brings back folders, links, tags and attachments; its answers name it again', async () => {

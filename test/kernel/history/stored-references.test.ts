@@ -53,7 +53,7 @@ const campaign = async (filter: Json | null, subject = 'Hello') =>
   create('/settings/marketing/campaigns', {
     name: `C${unique()}`,
     subject,
-    marketing_template_id: (await template('<p>x</p>')).id,
+    email_template_id: (await template('<p>x</p>')).id,
     marketing_event_id: (
       await create('/settings/marketing/events', { name: `M${unique()}`, description: 'x', date: '2026-12-24' })
     ).id,
@@ -131,7 +131,7 @@ describe('a workflow', () => {
   it('keeps the user of an activity, its template, webhook, attribute and placeholder', async () => {
     const { id: user } = await make.user()
     const { id: mail } = await template('<p>x</p>')
-    const { id: hook } = await create('/settings/webhooks', { name: `H${unique()}`, end_point: 'https://example.com/' })
+    const { id: hook } = await create('/settings/webhooks', { name: `H${unique()}`, url: 'https://example.com/' })
     const own = await attribute({})
     const about = await workflow({
       entity_type: 'activities',
@@ -290,7 +290,7 @@ describe('a text', () => {
   })
 
   it.each([
-    ['end_point', (text: string) => ({ end_point: `https://example.com/${text}` })],
+    ['url', (text: string) => ({ url: `https://example.com/${text}` })],
     ['payload', (text: string) => ({ payload_type: 'raw', raw_payload_type: 'text', payload: text })],
     ['query_params', (text: string) => ({ query_params: [{ key: 'a', value: text }] })],
     ['headers', (text: string) => ({ headers: [{ key: 'x-a', value: text }] })],
@@ -298,7 +298,7 @@ describe('a text', () => {
     const own = await attribute({})
     const { id: from } = await create('/settings/webhooks', {
       name: `H${unique()}`,
-      end_point: 'https://example.com/',
+      url: 'https://example.com/',
       ...body(`{%leads.${own.code}%}`),
     })
     await guards(
@@ -391,7 +391,7 @@ describe('replace_with', () => {
 
   it('puts another template and webhook into a workflow', async () => {
     const [one, two] = [await template('<p>1</p>'), await template('<p>2</p>')]
-    const hook = () => create('/settings/webhooks', { name: `H${unique()}`, end_point: 'https://example.com/' })
+    const hook = () => create('/settings/webhooks', { name: `H${unique()}`, url: 'https://example.com/' })
     const [first, second] = [await hook(), await hook()]
     const { id } = await workflow({
       actions: [
@@ -410,7 +410,7 @@ describe('replace_with', () => {
 
   it('refuses the record itself, one that does not exist, and one that a rule cannot name', async () => {
     const [path, old] = await other('users')
-    const idle = await make.user({ status: false })
+    const idle = await make.user({ is_active: false })
     const { id } = await workflow({ actions: [{ id: 'update_lead', attribute: 'user_id', value: old }] })
     const sentences = []
     for (const by of [old, 999_999, idle.id]) {
@@ -455,7 +455,7 @@ describe('a deletion of several records', () => {
             : { attribute: own.code, operator: '!=', value: one.id },
         ],
       })
-      const { body } = await server.admin.post(`${path}/mass-destroy`, { indices: [one.id, other.id] })
+      const { body } = await server.admin.post(`${path}/mass-delete`, { ids: [one.id, other.id] })
       expect(body.data.processed).toEqual([other.id])
       expect(body.data.failed).toMatchObject([{ id: one.id, status: 409, code: 'in_use' }])
     },
@@ -489,7 +489,7 @@ describe('the migration', () => {
     const { id: mail } = await template(`{%persons.${own.code}%}`, `{%leads.${field.code}%}`)
     const { id: hook } = await create('/settings/webhooks', {
       name: `H${unique()}`,
-      end_point: `https://example.com/{%persons.${own.code}%}`,
+      url: `https://example.com/{%persons.${own.code}%}`,
       payload_type: 'raw',
       raw_payload_type: 'text',
       payload: `{%leads.${field.code}%}`,

@@ -78,9 +78,9 @@ describe('a read', () => {
         tokens.set({ expires_at: '2020-01-01T00:00:00.000Z' }),
         // PostgreSQL refuses such a time.
         ...(isPostgres ? [] : [tokens.set({ expires_at: 'never' })]),
-        users.set({ status: 0 }),
+        users.set({ is_active: 0 }),
       ],
-      [tokens.set({ abilities: '["*"]', allowed_ips: '[]', expires_at: null }), users.set({ status: 1 })],
+      [tokens.set({ abilities: '["*"]', allowed_ips: '[]', expires_at: null }), users.set({ is_active: 1 })],
     ]
     for (const [index, loss] of lost.entries()) {
       expect([await status(), await status()]).toEqual([200, 200])

@@ -203,7 +203,7 @@ describe('a CSV', () => {
       const { names } = await csv(server.admin, slug)
       expect(new Set(names).size).toBe(names.length)
       const schema = replyOf(id)
-      const named: Record<string, string> = { lead_products: 'product', items: 'items', sales_owner: 'user_id' }
+      const named: Record<string, string> = { products: 'product', items: 'items' }
       const covers = (property: string): boolean =>
         names.includes(named[property] ?? property) ||
         names.some((name) => name.startsWith(`${property}.`) || isIdOf(name, property))

@@ -102,7 +102,7 @@ describe('a key that every object has', () => {
         `/settings/configuration?code=${key}`,
       ])
         expect((await admin.get(path)).status, path).toBeLessThan(500)
-      const webhook = { name: key, end_point: 'https://example.com/', events: [key, `${key}.*.after`] }
+      const webhook = { name: key, url: 'https://example.com/', events: [key, `${key}.*.after`] }
       expect((await admin.post('/settings/webhooks', webhook)).status).toBe(422)
     }
   })

@@ -24,20 +24,20 @@ describe('at the same moment', () => {
     const { admin } = server
     const weak = await given(admin).role({ permission_type: 'custom', permissions: ['leads'] })
     const ways: ((caller: Caller, id: number) => Promise<Reply>)[] = [
-      (caller, id) => caller.put(`/settings/users/${id}`, { status: false }),
+      (caller, id) => caller.put(`/settings/users/${id}`, { is_active: false }),
       (caller, id) => caller.put(`/settings/users/${id}`, { role_id: weak.id }),
       (caller, id) => caller.delete(`/settings/users/${id}`),
     ]
     for (const way of ways) {
       const [first, second] = [await someone(server, 'all'), await someone(server, 'all')]
-      expect((await second.caller.put('/settings/users/1', { status: false })).status).toBe(200)
+      expect((await second.caller.put('/settings/users/1', { is_active: false })).status).toBe(200)
       await Promise.all([way(first.caller, second.id), way(second.caller, first.id)])
       const left = await server.store.db
         .selectFrom('users')
         .innerJoin('roles', 'roles.id', 'users.role_id')
         .select('users.id')
         .where('roles.permission_type', '=', 'all')
-        .where('users.status', '=', 1)
+        .where('users.is_active', '=', 1)
         .execute()
       expect(left.length).toBeGreaterThanOrEqual(1)
       await server.rewind()
@@ -124,7 +124,7 @@ describe('at the same moment', () => {
 
   it('a limit on how many there can be holds', async () => {
     const { admin } = server
-    const hook = (name: string) => ({ name, end_point: 'https://example.com/' })
+    const hook = (name: string) => ({ name, url: 'https://example.com/' })
     for (let n = 0; n < 48; n++) expect((await admin.post('/settings/webhooks', hook(`W${n}`))).status).toBe(201)
     const made = await together((index) => admin.post('/settings/webhooks', hook(`Last ${index}`)))
     expect(made.filter(({ status }) => status === 201)).toHaveLength(2)

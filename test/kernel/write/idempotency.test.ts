@@ -109,14 +109,14 @@ describe('Idempotency-Key', () => {
   })
 
   describe('of a mass operation', () => {
-    let indices: number[]
+    let ids: number[]
     beforeEach(async () => {
-      indices = []
-      for (const name of ['a', 'b', 'c', 'd']) indices.push((await server.admin.post('/tags', { name })).body.data.id)
+      ids = []
+      for (const name of ['a', 'b', 'c', 'd']) ids.push((await server.admin.post('/tags', { name })).body.data.id)
       server.events()
     })
-    const destroy = (given = indices) =>
-      server.admin.post('/tags/mass-destroy', { indices: given }, { headers: { 'idempotency-key': 'many' } })
+    const destroy = (given = ids) =>
+      server.admin.post('/tags/mass-delete', { ids: given }, { headers: { 'idempotency-key': 'many' } })
 
     it('goes on behind the records that are done, and answers all of them', async () => {
       const { encryption } = server.app.services
@@ -134,7 +134,7 @@ describe('Idempotency-Key', () => {
       const { status, body, headers } = await destroy()
       expect([status, body.data, headers['idempotency-replayed']]).toEqual([
         200,
-        { processed: indices, failed: [] },
+        { processed: ids, failed: [] },
         undefined,
       ])
       expect(server.events().filter((name) => name === 'settings.tag.delete.after')).toHaveLength(4)
@@ -144,8 +144,7 @@ describe('Idempotency-Key', () => {
     it('ends with 409, and changes nothing more, once another has taken the key over', async () => {
       const ctx = { ...systemContext(server.app.services, 'api'), token: await callingToken() }
       const each = async (inner: Context, id: number): Promise<void> => {
-        if (id === indices[1])
-          await inner.db.updateTable('idempotency_keys').set({ held_by: 'somebody else' }).execute()
+        if (id === ids[1]) await inner.db.updateTable('idempotency_keys').set({ held_by: 'somebody else' }).execute()
         await tags.remove(inner, id)
       }
       const late = once(
@@ -154,7 +153,7 @@ describe('Idempotency-Key', () => {
         {},
         {
           isInSteps: true,
-          handle: (inner) => inMass(inner, { noun: { one: 'tag', many: 'tags' }, verb: 'deleted', indices, each }),
+          handle: (inner) => inMass(inner, { noun: { one: 'tag', many: 'tags' }, verb: 'deleted', ids, each }),
           render: () => ({ status: 200, headers: {}, body: '{}' }),
         },
       )

@@ -40,11 +40,11 @@ function loseFirstAttempts(between: () => unknown = () => undefined): void {
 describe('a transaction that runs again', () => {
   it('names each record of an atomic mass operation once', async () => {
     const make = given(server.admin)
-    const indices = [(await make.lead()).id, (await make.lead()).id]
+    const ids = [(await make.lead()).id, (await make.lead()).id]
     loseFirstAttempts()
     const changes = { title: 'Renamed' }
-    const { body } = await server.admin.post('/leads/mass-update', { indices, changes, atomic: true })
-    expect(body).toEqual({ data: { processed: indices, failed: [] }, message: '2 leads updated.' })
+    const { body } = await server.admin.post('/leads/mass-update', { ids, changes, atomic: true })
+    expect(body).toEqual({ data: { processed: ids, failed: [] }, message: '2 leads updated.' })
   })
 
   it('validates the rows of an import as if they came for the first time', async () => {
@@ -86,7 +86,7 @@ describe('a transaction that runs again', () => {
   })
 
   it('counts each delivery once that is given up', async () => {
-    const webhook = { name: 'W', entity_type: 'leads', end_point: 'https://example.com/x', events: ['lead.*'] }
+    const webhook = { name: 'W', entity_type: 'leads', url: 'https://example.com/x', events: ['lead.*'] }
     const { id } = (await server.admin.post('/settings/webhooks', webhook)).body.data
     const { db } = server.store
     const event = await db.selectFrom('events').selectAll().orderBy('id', 'desc').executeTakeFirstOrThrow()

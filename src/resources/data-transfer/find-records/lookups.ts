@@ -160,7 +160,7 @@ export async function loadDirectory(ctx: Context, drafts: readonly RowDraft[]): 
   const { db } = ctx
   const isStaged = used.has('stage') || used.has('status') || used.has('pipeline')
   const users = used.has('user')
-    ? await db.selectFrom('users').select(['id', 'name', 'email']).where('status', '=', 1).orderBy('id').execute()
+    ? await db.selectFrom('users').select(['id', 'name', 'email']).where('is_active', '=', 1).orderBy('id').execute()
     : []
   const vocabulary = async (
     table: 'lead_pipelines' | 'lead_sources' | 'lead_types',

@@ -6,7 +6,7 @@ import type { Period } from '../period.ts'
 import { bucketUnit } from '../period.ts'
 import type { StageShare } from '../statistics.ts'
 import type { Chart } from './draw.ts'
-import { bucketText, type ChartLocale, countText, moneyText, progressText, rangeText } from './texts.ts'
+import { bucketText, type ChartLocale, changeText, countText, moneyText, rangeText } from './texts.ts'
 import {
   type Bar,
   barChart,
@@ -59,26 +59,26 @@ function capped<Item>(
 const sumOf = (amounts: readonly number[]): number => totalOf(amounts.map(toScaled))
 const describeBars = (all: readonly Bar[]): string[] => all.map(({ name, text }) => `${name}: ${text}.`)
 
-export function overAllChart(figures: Schema<'OverAllStatistics'>, about: ChartContext): Chart {
+export function overviewChart(figures: Schema<'OverviewStatistics'>, about: ChartContext): Chart {
   const { tongue } = about
   const kinds = [
     ['Average lead value', figures.average_lead_value, 'money'],
     ['Leads', figures.total_leads, 'count'],
     ['Leads per day', figures.average_leads_per_day, 'count'],
-    ['Quotes', figures.total_quotations, 'count'],
+    ['Quotes', figures.total_quotes, 'count'],
     ['Persons', figures.total_persons, 'count'],
     ['Organizations', figures.total_organizations, 'count'],
   ] as const
-  const panels = kinds.map(([name, { previous, current, progress }, measure]): Panel => {
+  const panels = kinds.map(([name, { previous, current, change_percent }, measure]): Panel => {
     const unit = measure === 'money' ? `${name} (${tongue.currency})` : name
-    return { name: unit, change: progressText(progress, tongue), previous, current, measure }
+    return { name: unit, change: changeText(change_percent, tongue), previous, current, measure }
   })
   const words = kinds.map(
     ([name, { previous, current }, measure]) =>
       `${name}: ${measureText(current, measure, tongue)}, before ${measureText(previous, measure, tongue)}.`,
   )
   const isEmpty = panels.every(({ previous, current }) => previous === 0 && current === 0)
-  return chart(about, 'over-all', 'Created in this period and the one before', words, {
+  return chart(about, 'overview', 'Created in this period and the one before', words, {
     empty: emptyIf(isEmpty, 'Nothing was created in this period or the one before.'),
     spec: () => pairedBars(panels, tongue),
   })
@@ -90,8 +90,8 @@ export function revenueChart({ won_revenue, lost_revenue }: Schema<'RevenueStati
     ['Won', won_revenue],
     ['Lost', lost_revenue],
   ] as const
-  const names = kinds.map(([name, { progress }]) =>
-    progress === null ? name : `${name} (${progressText(progress, tongue)})`,
+  const names = kinds.map(([name, { change_percent }]) =>
+    change_percent === null ? name : `${name} (${changeText(change_percent, tongue)})`,
   )
   const words = kinds.map(
     ([name, { previous, current }]) => `${name}: ${moneyText(current, tongue)}, before ${moneyText(previous, tongue)}.`,
@@ -121,7 +121,7 @@ export function totalLeadsChart(statistics: Schema<'TotalLeadsStatistics'>, abou
     ['Won', statistics.won.over_time, colors.won],
     ['Lost', statistics.lost.over_time, colors.lost],
   ] as const
-  const panel = (value: 'count' | 'total') =>
+  const panel = (value: 'count' | 'lead_value') =>
     kinds.map(([name, buckets, color]) => ({ name, color, values: buckets.map((bucket) => bucket[value]) }))
   const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0)
   const words = panel('count').map(({ name, values }) => `${name}: ${countText(sum(values), tongue)} leads.`)
@@ -134,7 +134,7 @@ export function totalLeadsChart(statistics: Schema<'TotalLeadsStatistics'>, abou
     spec: () =>
       lineChart(names, [
         { series: panel('count'), axis: valueAxis('Leads', 'count', tongue) },
-        { series: panel('total'), axis: valueAxis('Lead value', 'money', tongue) },
+        { series: panel('lead_value'), axis: valueAxis('Lead value', 'money', tongue) },
       ]),
   })
 }
@@ -145,11 +145,11 @@ export function shareChart(
   by: 'source' | 'type',
 ): Chart {
   const { tongue } = about
-  const bar = (name: string, total: number): Bar => ({ name, value: total, text: moneyText(total, tongue) })
+  const bar = (name: string, revenue: number): Bar => ({ name, value: revenue, text: moneyText(revenue, tongue) })
   const all = capped(
     shares,
-    ({ name, total }) => bar(name, total),
-    (rest) => bar(`${rest.length} others`, sumOf(rest.map(({ total }) => total))),
+    ({ name, revenue }) => bar(name, revenue),
+    (rest) => bar(`${rest.length} others`, sumOf(rest.map(({ revenue }) => revenue))),
   )
   return chart(about, `revenue-by-${by}s`, `Won revenue by ${by}`, describeBars(all), {
     empty: emptyIf(all.length === 0, 'No leads were won in this period.'),
@@ -182,21 +182,21 @@ export function personsChart(persons: readonly Schema<'ReportPerson'>[], about: 
 export function openChart(stages: readonly StageShare[], about: ChartContext): Chart {
   const { tongue } = about
   const pipelines = new Set(stages.map(({ pipeline }) => pipeline))
-  const bar = (name: string, total: number, value: number): Bar => ({
+  const bar = (name: string, count: number, value: number): Bar => ({
     name,
-    value: total,
-    text: `${countText(total, tongue)} · ${moneyText(value, tongue)}`,
+    value: count,
+    text: `${countText(count, tongue)} · ${moneyText(value, tongue)}`,
   })
   const all = capped(
     stages,
-    ({ name, pipeline, total, lead_value }) =>
-      bar(pipelines.size > 1 ? `${pipeline}: ${name}` : name, total, lead_value),
+    ({ name, pipeline, count, lead_value }) =>
+      bar(pipelines.size > 1 ? `${pipeline}: ${name}` : name, count, lead_value),
     (rest) => {
-      const total = rest.reduce((sum, stage) => sum + stage.total, 0)
-      return bar(`${rest.length} others`, total, sumOf(rest.map(({ lead_value }) => lead_value)))
+      const count = rest.reduce((sum, stage) => sum + stage.count, 0)
+      return bar(`${rest.length} others`, count, sumOf(rest.map(({ lead_value }) => lead_value)))
     },
   )
-  return chart(about, 'open-leads-by-states', 'Open leads by stage', describeBars(all), {
+  return chart(about, 'open-leads-by-stages', 'Open leads by stage', describeBars(all), {
     empty: emptyIf(all.length === 0, about.period.isAll ? 'No lead is open.' : 'No lead of this period is open.'),
     spec: () => barChart(all, valueAxis('Open leads', 'count', tongue)),
   })

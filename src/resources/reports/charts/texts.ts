@@ -32,7 +32,7 @@ export const shortCount = (value: number, { locale }: Pick<ChartLocale, 'locale'
  * Returns a change in percent such as `+25%`. Returns a dash for null, which means that the
  * previous value is zero.
  */
-export const progressText = (percent: number | null, { locale }: Pick<ChartLocale, 'locale'>): string =>
+export const changeText = (percent: number | null, { locale }: Pick<ChartLocale, 'locale'>): string =>
   percent === null
     ? '–'
     : new Intl.NumberFormat(locale, { style: 'percent', maximumFractionDigits: 1, signDisplay: 'exceptZero' }).format(

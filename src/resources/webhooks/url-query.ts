@@ -1,4 +1,4 @@
-// Splits the end point of a webhook into address and query parameters. Query parameters may be
+// Splits the URL of a webhook into address and query parameters. Query parameters may be
 // secrets, so the column query_params_sealed stores them encrypted. Placeholders such as {%
 // lead.title %} stay as the user wrote them.
 const placeholderPattern = /(\{%[^%]*%\})/
@@ -15,8 +15,8 @@ export interface QueryParameter {
 }
 
 /** Returns the address without its query, and the decoded query parameters. */
-export function splitQuery(endPoint: string): { address: string; query: QueryParameter[] } {
-  const parts = endPoint.split(placeholderPattern)
+export function splitQuery(url: string): { address: string; query: QueryParameter[] } {
+  const parts = url.split(placeholderPattern)
   const placeholders = parts.filter((_part, index) => index % 2 === 1)
   // A placeholder may contain ? and &, so a number replaces the placeholder while the URL is split.
   const plain = parts.map((part, index) => (index % 2 === 1 ? `${mark}${(index - 1) / 2}${mark}` : part)).join('')
@@ -27,7 +27,7 @@ export function splitQuery(endPoint: string): { address: string; query: QueryPar
       .join('')
   const [beforeHash = ''] = plain.split('#')
   const at = beforeHash.indexOf('?')
-  if (at < 0) return { address: endPoint, query: [] }
+  if (at < 0) return { address: url, query: [] }
   const query = beforeHash
     .slice(at + 1)
     .split('&')
