@@ -60,7 +60,7 @@ export function cachedQuery<Slots extends readonly AnyBound[], Row>(
   }
 }
 
-/** The most statements of one query: it has one for each combination of the lengths of its lists. */
+/** The maximum number of statements of one query, one for each combination of list lengths. */
 const maxLengths = 100
 
 interface Place {

@@ -59,7 +59,7 @@ describe('the values of a cached query', () => {
     expect(await rowOf('a', [2, 1], 'b')).toEqual(expected)
   })
 
-  it('are no part of the SQL: the query is built without them', async () => {
+  it('stay out of the SQL: the query is built without them', async () => {
     const seen: unknown[] = []
     const query = cachedQuery((db: Db, name: Bound<string>) => {
       seen.push(name)
