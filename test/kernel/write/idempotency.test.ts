@@ -14,7 +14,7 @@ const server = useNewServers()
 
 const otherUser = {
   ...{ name: 'Other', name_key: 'other', email: 'other@example.com', email_key: 'other@example.com' },
-  ...{ status: 1, view_permission: 'global', role_id: 1, created_at: start, updated_at: start },
+  ...{ is_active: 1, view_permission: 'global', role_id: 1, created_at: start, updated_at: start },
 }
 const headers = { 'idempotency-key': 'once' }
 const gone = nameOf({ ...self, pid: 2 ** 22 + 1, began: '' }, 'gone')
