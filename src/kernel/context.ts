@@ -123,11 +123,6 @@ export interface Context {
    * not visible to the caller.
    */
   readonly visibleRecord?: { table: string; id: number }
-  /**
-   * The ids of records that this transaction already found visible, by entity. References to these
-   * records are not checked again.
-   */
-  readonly sighted?: ReadonlyMap<string, ReadonlySet<number>>
 }
 
 /** Returns the context of commands and jobs. It has no user and therefore every permission. */

@@ -1,10 +1,12 @@
 // Archives the rows that a deletion removes: the record's row and its child rows, whose foreign
 // keys have `on delete cascade`. The record can then be restored for `restoreDays` days.
+
 import { type SqlBool, sql } from 'kysely'
 import type { ForeignKey, Relations } from '../../../db/dialect.ts'
 import { type Context, now } from '../context.ts'
 import type { Records } from '../query/event-visibility.ts'
 import { daysMs, stamp } from '../runtime/clock.ts'
+import { perOwner } from '../runtime/per-owner.ts'
 import { textKey } from '../values/names.ts'
 import { readInSlices } from '../write/row-slices.ts'
 
@@ -45,15 +47,15 @@ export interface Archive {
   companions: { entity: string; id: number; event: number }[]
 }
 
-const known = new WeakMap<object, Relations>()
+const relations = perOwner((_store: object): { known?: Relations } => ({}))
 
 /**
  * Returns the foreign keys, columns and unique keys of all tables. They are read once per process.
  */
 export async function relationsOf({ db, services: { store } }: Context): Promise<Relations> {
-  const relations = known.get(store) ?? (await store.dialect.relations(db as never))
-  known.set(store, relations)
-  return relations
+  const kept = relations(store)
+  kept.known ??= await store.dialect.relations(db as never)
+  return kept.known
 }
 
 const atOnce = 500

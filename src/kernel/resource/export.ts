@@ -1,6 +1,7 @@
 // Exports all records of a list from one snapshot of the database, as JSON lines, CSV or XLSX.
 // Rows are read and sent in small batches. Memory use is therefore constant, and other requests
 // run in between.
+
 import { stringify } from 'csv-stringify/sync'
 import { sql } from 'kysely'
 import { renewed } from '../auth/sessions.ts'
@@ -10,6 +11,7 @@ import { preferred } from '../files/content-negotiation.ts'
 import { type Download, download } from '../files/download.ts'
 import { type WorkbookRow, workbookType, writeWorkbook } from '../files/workbook.ts'
 import { adaptiveBatches, yieldToEventLoop } from '../runtime/cooperative.ts'
+import { perOwner } from '../runtime/per-owner.ts'
 import { today } from '../values/format.ts'
 import { type Cell, type CsvColumn, escapeFormula, unescapeFormula } from './csv-cells.ts'
 import type { Resource } from './define-resource.ts'
@@ -38,7 +40,7 @@ export const maxExportsAtOnce = 4
  * The running exports of each server, one object per export. `p-limit` does not fit: it queues work
  * above the maximum, but an export above the maximum is refused.
  */
-const running = new WeakMap<Services, Set<object>>()
+const running = perOwner((_services: Services) => new Set<object>())
 
 /**
  * Returns the handler of an export. Each CSV or XLSX export calls `columns` once, because some
@@ -65,8 +67,7 @@ export const exportOf =
  * all slots are occupied.
  */
 function takePlace(services: Services): () => void {
-  const underWay = running.get(services) ?? new Set()
-  running.set(services, underWay)
+  const underWay = running(services)
   if (underWay.size >= maxExportsAtOnce)
     throw new Problem('unavailable', 'Other exports are under way.', { headers: { 'retry-after': '30' } })
   const place = {}

@@ -16,9 +16,9 @@ export async function checkReference(
   { ctx, errors }: Pick<Writing<unknown>, 'ctx' | 'errors'>,
   field: string,
   id: number | null | undefined,
-  resource: Pick<Resource<any, any>, 'visibleIds' | 'noun' | 'entity'>,
+  resource: Pick<Resource<any, any>, 'visibleIds' | 'noun'>,
 ): Promise<void> {
-  if (id === null || id === undefined || ctx.sighted?.get(resource.entity)?.has(id)) return
+  if (id === null || id === undefined) return
   if (!(await resource.visibleIds(ctx, [id])).has(id)) errors.invalid(field, `No ${resource.noun} has id ${id}.`)
 }
 

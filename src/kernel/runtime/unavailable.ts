@@ -1,9 +1,11 @@
 // Turns storage errors into 503 responses, so that the caller tries again later. Also
 // runs optional writes, whose failure must not fail a request.
+
 import type { StorageFault } from '../../../db/dialect.ts'
 import { storageFaultOf } from '../../../db/storage-errors.ts'
 import type { Services } from '../context.ts'
 import { Problem } from '../errors.ts'
+import { perOwner } from './per-owner.ts'
 
 const words: Readonly<Record<StorageFault, readonly [sentence: string, seconds: string]>> = {
   busy: ['The database is busy.', '1'],
@@ -33,7 +35,7 @@ export function toUnavailableProblem(error: unknown): Problem | null {
   return new Problem('unavailable', sentence, { cause: error, headers: { 'retry-after': seconds } })
 }
 
-const aside = new WeakMap<Services['store'], Set<string>>()
+const aside = perOwner((_store: Services['store']) => new Set<string>())
 
 /**
  * Starts an optional write, such as the time when a token was last used. Does not wait for the
@@ -45,8 +47,7 @@ export function writeAside(
   name: string,
   work: () => Promise<unknown>,
 ): void {
-  const underWay = aside.get(store) ?? new Set<string>()
-  aside.set(store, underWay)
+  const underWay = aside(store)
   if (underWay.has(name)) return
   underWay.add(name)
   bestEffort(work)

@@ -1,11 +1,13 @@
 // Shares the work of event streams. Streams whose callers have the same rights, filters and
 // position get the same part of the log, so an event is read, checked and serialized once for each
 // view and not once for each stream.
+
 import type { Expression, SqlBool } from 'kysely'
 import { LRUCache } from 'lru-cache'
 import type { Schema } from '../../contract/types.ts'
 import { renewed } from '../../kernel/auth/sessions.ts'
 import type { Context, Services } from '../../kernel/context.ts'
+import { perOwner } from '../../kernel/runtime/per-owner.ts'
 import { readEntries } from './read-log.ts'
 import { passOf, readerIdOf } from './streams.ts'
 
@@ -38,11 +40,7 @@ const maxAgeMs = 1_000
 /** The types of records that determine the rights of callers. */
 const rights = new Set(['users', 'roles', 'groups', 'tokens', 'sessions'])
 
-const sharedOf = new WeakMap<Services, Shared>()
-
-function shared(services: Services): Shared {
-  const known = sharedOf.get(services)
-  if (known) return known
+const shared = perOwner((services: Services): Shared => {
   const made: Shared = {
     parts: new LRUCache({ max: maxParts }),
     callers: new LRUCache({ max: maxCallers }),
@@ -51,9 +49,8 @@ function shared(services: Services): Shared {
   services.events.on('*', ({ entityType }) => {
     if (rights.has(entityType)) made.changes++
   })
-  sharedOf.set(services, made)
   return made
-}
+})
 
 /**
  * Identifies a caller. A token may be limited to networks, and a session to pages of known hosts.

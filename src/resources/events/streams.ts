@@ -1,9 +1,11 @@
 // Tracks the open event streams of this server: limits their number, wakes them and ends them. A
 // commit of this process wakes the streams at once. A check every second detects commits of other
 // processes.
+
 import { setImmediate } from 'node:timers/promises'
 import type { Context, Services } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
+import { perOwner } from '../../kernel/runtime/per-owner.ts'
 import { newestEvent } from '../../kernel/write/event-log.ts'
 
 const maxPerReader = 5
@@ -31,13 +33,9 @@ interface Streams {
   rest: (() => void) | undefined
 }
 
-const all = new WeakMap<Services, Streams>()
-
-function streamsOf(services: Services): Streams {
-  const known = all.get(services) ?? { open: new Set(), counts: new Map(), passes: 0, rest: undefined }
-  all.set(services, known)
-  return known
-}
+const streamsOf = perOwner(
+  (_services: Services): Streams => ({ open: new Set(), counts: new Map(), passes: 0, rest: undefined }),
+)
 
 export const readerIdOf = ({ token, session }: Context): string =>
   token ? `token ${token.id}` : `session ${session?.id}`

@@ -1,9 +1,11 @@
 // The rights with which a webhook sends. A webhook sends only records
 // that the user who last changed it may see. This is checked when a delivery is queued and at each
 // attempt. When a workflow calls the webhook, the workflow's user must see the record too.
+
 import { type SqlBool, sql } from 'kysely'
 import type { Context, Services } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
+import { perOwner } from '../../kernel/runtime/per-owner.ts'
 import { canSeeEvent, visibleEventIds } from '../events/visible-events.ts'
 import { changerColumns, silentReason } from '../system/webhook-rights.ts'
 import { inactiveReason, loadActingUser } from '../users/acting-user.ts'
@@ -50,11 +52,10 @@ export async function requireNotSilent(ctx: Context, id: number): Promise<void> 
  * The last logged reason of each webhook. A reason is logged only when it changes, not for every
  * event.
  */
-const logged = new WeakMap<Services, Map<number, string>>()
+const logged = perOwner((_services: Services) => new Map<number, string>())
 
 function logSilence({ services }: Context, webhook: number, silence: string | null): void {
-  const known = logged.get(services) ?? new Map<number, string>()
-  logged.set(services, known)
+  const known = logged(services)
   if (silence === null) known.delete(webhook)
   else if (known.get(webhook) !== silence) {
     known.set(webhook, silence)

@@ -44,7 +44,6 @@ export interface Lookups {
   /** The organization names of persons, by person id; empty if no row names an organization. */
   organizationNames: ReadonlyMap<number, string>
   directory: Directory
-  sighted: ReadonlyMap<string, ReadonlySet<number>>
   /** The combinations of related ids that `validateRelated` has already accepted. */
   valid: Set<string>
 }
@@ -82,7 +81,6 @@ export async function loadLookups(
     personNames,
     organizationNames: await organizationNames(ctx, drafts, [...seen]),
     directory: await loadDirectory(ctx, drafts),
-    sighted: new Map([['persons', seen]]),
     valid: new Set(),
   }
 }

@@ -77,11 +77,10 @@ export async function applyLines<C extends Context & { unit: UnitOfWork }>(
     plan,
     lines.map(({ draft }) => draft),
   )
-  const rowContext = { ...acting, sighted: known.sighted }
   const reported: ReportedRow[] = []
   for (const line of lines) {
     await yieldIfDue()
-    const found = await attemptRow(rowContext, plan, line, known, apply)
+    const found = await attemptRow(acting, plan, line, known, apply)
     if (found) reported.push(found)
   }
   return reported
