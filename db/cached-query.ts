@@ -6,8 +6,8 @@ import { maxListParameters } from './long-lists.ts'
 import type { Db } from './store.ts'
 
 /**
- * A value in a cached query: an expression without the value itself, so that the SQL cannot depend
- * on it. A list is an array of expressions, as `in` takes it.
+ * Stands for a value of a call while a cached query is built. It has no value, so the SQL cannot
+ * depend on one. For a list it is an array of such expressions, as `in` takes it.
  */
 export type Bound<T> = [T] extends [readonly (infer Each)[]] ? readonly Expression<Each>[] : Expression<T>
 
@@ -93,7 +93,8 @@ export async function runWithLists<Row>(
 
 /**
  * Runs a query whose statement is cached under a key. Queries with equal keys must have the same
- * SQL. `build` binds slots, or else `values` themselves, in this order and after all constants.
+ * SQL. The SQL has slots for the values. SQL without slots has the values themselves, as its last
+ * parameters; throws if it has others.
  */
 export async function runCached<Row>(
   db: Db,
@@ -105,7 +106,6 @@ export async function runCached<Row>(
   if (known === undefined) {
     const compiled = (await build()).compile()
     const parameters = withSlots(compiled.parameters, values)
-    if (parameters === null) return db.executeQuery<Row>(compiled)
     // Without the query tree, which takes far more memory than the text.
     known = { query: CompiledQuery.raw(compiled.sql), parameters }
     statements.set(key, known)
@@ -115,12 +115,12 @@ export async function runCached<Row>(
   return db.executeQuery<Row>(query)
 }
 
-/** Returns the parameters with slots; null when the query binds its values in another order. */
-function withSlots(parameters: readonly unknown[], values: readonly unknown[]): readonly unknown[] | null {
+function withSlots(parameters: readonly unknown[], values: readonly unknown[]): readonly unknown[] {
   if (parameters.some((each) => each instanceof Slot)) return parameters
   const constants = parameters.length - values.length
-  const isLast = constants >= 0 && values.every((value, index) => Object.is(value, parameters[constants + index]))
-  return isLast ? [...parameters.slice(0, constants), ...values.map((_, index) => new Slot(index))] : null
+  if (!values.every((value, index) => Object.is(value, parameters[constants + index])))
+    throw new Error('A cached query must bind its values last and in their order.')
+  return [...parameters.slice(0, constants), ...values.map((_, index) => new Slot(index))]
 }
 
 const filled = (parameters: readonly unknown[], values: readonly unknown[]): unknown[] =>

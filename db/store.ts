@@ -9,7 +9,7 @@ import { firstHostUrl } from './postgres/hosts.ts'
 import { openPostgresStore } from './postgres/open.ts'
 import { dumpDatabase } from './postgres/programs.ts'
 import { hidePassword, isPostgresUrl } from './postgres/url.ts'
-import { createSnapshot, type DatabaseSnapshot } from './snapshots.ts'
+import type { DatabaseSnapshot } from './snapshots.ts'
 import { checkpointSqliteIfUnused, copySqlite, sqliteSideFiles } from './sqlite/backup-copies.ts'
 import { maxBusyWaitMs } from './sqlite/busy-retry.ts'
 import {
@@ -21,6 +21,7 @@ import {
   sqliteFile,
 } from './sqlite/dialect.ts'
 import { openSqliteStore } from './sqlite/open.ts'
+import { createSnapshot } from './sqlite/snapshots.ts'
 import type { RecordedFault } from './sqlite/storage-faults.ts'
 import type { DB } from './tables.gen.ts'
 

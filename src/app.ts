@@ -55,7 +55,7 @@ import { fieldLabels } from './resources/attributes/field-labels.ts'
 import { withCustomAttributes } from './resources/attributes/served-contract.ts'
 import { endStreams } from './resources/events/streams.ts'
 import { sweepFiles } from './resources/files/clean-up.ts'
-import { moveLead } from './resources/leads/resource.ts'
+import { moveUnseenLead } from './resources/leads/resource.ts'
 import { withDeferredUpdates } from './resources/search/deferred-updates.ts'
 import { eventAliases } from './resources/system/event-patterns.ts'
 import { checkSearchAfterKill } from './resources/system/housekeeping.ts'
@@ -195,7 +195,7 @@ function createServices(options: AppOptions, { http, metrics, clock, wake }: Wir
     log: http.log,
     encryption: createEncryption(options.secret),
     statefulDomains: () => statefulDomains(config, portOf(http) ?? config.port),
-    slices: { moveLead, formsLacking, restoreLater },
+    slices: { moveUnseenLead, formsLacking, restoreLater },
     fieldLabels,
     metrics,
     disk: createDisk(writtenFolders(config), { clock, store, volume: options.volume }),

@@ -27,7 +27,7 @@ import { handlers as eventHandlers } from './resources/events/handlers.ts'
 import { handlers as fileHandlers, files } from './resources/files/handlers.ts'
 import { fileSight } from './resources/files/rows.ts'
 import { findNamedStage } from './resources/leads/find-stage-by-name.ts'
-import { assertProductLine, handlers as leadHandlers, subLists as leadsBelow } from './resources/leads/handlers.ts'
+import { handlers as leadHandlers, subLists as leadsBelow, requireProductLine } from './resources/leads/handlers.ts'
 import { handlers as marketing } from './resources/marketing/handlers.ts'
 import { sendSight } from './resources/marketing/sends.ts'
 import { suppressionSight } from './resources/marketing/suppressions.ts'
@@ -167,5 +167,6 @@ export const recordGuards: RecordGuards = {
   [operations.getToken.path]: tokens.assertVisible,
   [operations.getFile.path]: files.assertVisible,
   [operations.getJob.path]: locateJob,
-  [operations.updateLeadProduct.path]: assertProductLine,
+  [operations.updateLeadProduct.path]: async (ctx, id, productId) =>
+    void (await requireProductLine(ctx, id, productId)),
 }

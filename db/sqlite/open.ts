@@ -3,7 +3,7 @@
 
 import type { Database as SqliteConnection } from 'better-sqlite3'
 import { searchIndexTable } from '../housekeeping-tables.ts'
-import { createSnapshot, type DatabaseSnapshot } from '../snapshots.ts'
+import type { DatabaseSnapshot } from '../snapshots.ts'
 import type { Db, DeferredWork, RecordRef, Store, StoreOptions, TransactionOptions } from '../store.ts'
 import type { DB } from '../tables.gen.ts'
 import { maxBusyWaitMs, retryWhileBusy } from './busy-retry.ts'
@@ -26,6 +26,7 @@ import { kyselySqlite, kyselySqliteConnection } from './kysely-driver.ts'
 import { createInMemoryMaintenance, createMaintenance, type Maintenance } from './maintenance/maintenance.ts'
 import { createPreparedStatements, type PreparedStatements } from './prepared-statements.ts'
 import { createReadTransaction, type ReadTransaction } from './read-transaction.ts'
+import { createSnapshot } from './snapshots.ts'
 import { createFaultLog, type FaultLog } from './storage-faults.ts'
 
 /**

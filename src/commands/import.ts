@@ -49,16 +49,16 @@ export async function importCommand(config: Config, path: string, options: Optio
     // With --json the standard output has only the result.
     const progress = options.json ? process.stderr : process.stdout
     if (!options.json) console.log(`Import ${created.id}: ${basename(path)}, ${created.type}`)
-    const validated = await showProgress('Validating', progress, (tell) =>
-      runNow(ctx, created.id, 'validate', { tell, after: ctx.time }),
+    const validated = await showProgress('Validating', progress, (onProgress) =>
+      runNow(ctx, created.id, 'validate', { onProgress, after: ctx.time }),
     )
     if (validated.state !== 'validated') {
       await failed(ctx, path, options, validated, 'The file cannot be imported; nothing was changed.')
       if (validated.errors.some(({ code }) => code === 'invalid_header')) suggest(analysis)
       return
     }
-    const done = await showProgress('Importing', progress, (tell) =>
-      runNow(ctx, created.id, 'start', { tell, after: ctx.time }),
+    const done = await showProgress('Importing', progress, (onProgress) =>
+      runNow(ctx, created.id, 'start', { onProgress, after: ctx.time }),
     )
     if (done.state !== 'completed')
       return failed(ctx, path, options, done, `The import ${done.state === 'failed' ? 'failed' : `is ${done.state}`}.`)

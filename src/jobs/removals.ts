@@ -7,7 +7,7 @@ import { assertCanCall, type Context, now, type Origin, systemContext } from '..
 import { Problem } from '../kernel/errors.ts'
 import { settleRules } from '../kernel/resource/replace-named.ts'
 import { yieldIfDue } from '../kernel/runtime/cooperative.ts'
-import { inParts, longTransaction, savepoint, transaction } from '../kernel/write/write.ts'
+import { savepoint, transaction } from '../kernel/write/write.ts'
 import { BuryJob, defineJob, enqueue, type JobKind, type JobRun, type RunAgain, unfinishedStates } from './queue.ts'
 
 /** The maximum number of other records that a removal changes in the transaction of its request. */
@@ -138,7 +138,7 @@ async function runStep<Request extends object>(
 ): Promise<number | null> {
   const { id, request, done } = payload
   try {
-    const changed = await longTransaction(
+    const changed = await transaction(
       ctx,
       async (ctx) => {
         if (!(await run.holdsLease(ctx))) return null
@@ -151,7 +151,7 @@ async function runStep<Request extends object>(
         await storeProgress(ctx, run, { ...payload, done: done + changes.length })
         return changes.length
       },
-      inParts,
+      { isLong: true, inParts: true },
     )
     if (changed !== 0) return changed
     return await transaction(ctx, async (ctx) => {

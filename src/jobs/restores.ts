@@ -4,7 +4,7 @@ import { signedInAgain } from '../kernel/auth/tokens.ts'
 import { type Context, type Origin, systemContext } from '../kernel/context.ts'
 import type { Archive } from '../kernel/history/archive.ts'
 import { restoreCompanions } from '../kernel/history/restore.ts'
-import { inParts, longTransaction, savepoint } from '../kernel/write/write.ts'
+import { savepoint, transaction } from '../kernel/write/write.ts'
 import { defineJob, enqueue, type RunAgain } from './queue.ts'
 import { storeProgress } from './removals.ts'
 
@@ -36,7 +36,7 @@ export const restoreJob = defineJob<Payload>({
     const { companions, user_id: userId } = payload
     for (let { done } = payload; done < companions.length; done += stepSize) {
       if (run.signal.aborted) return { runAgainAt: services.clock.now() }
-      const holds = await longTransaction(
+      const holds = await transaction(
         systemContext(services, payload.origin),
         async (ctx) => {
           if (!(await run.holdsLease(ctx))) return false
@@ -48,7 +48,7 @@ export const restoreJob = defineJob<Payload>({
           await storeProgress(ctx, run, { ...payload, done: done + stepSize })
           return true
         },
-        inParts,
+        { isLong: true, inParts: true },
       )
       if (!holds) return undefined
     }

@@ -23,14 +23,14 @@ const rules: Rule[] = [
     pattern: /\.(transaction|startTransaction)\(/,
     home: /^src\/kernel\/write\/write\.ts$/,
     sentence:
-      'Change things through write() or transaction() of kernel/write.ts: veto, rollback, event log and dry run are right there.',
+      'Change things through write() or transaction() of kernel/write/write.ts: veto, rollback, event log and dry run are right there.',
   },
   {
     name: 'an event',
     pattern: /\bemit\(/,
     // These two files of src/http emit events of connections.
     home: /^src\/(kernel\/write\/(write|events)|http\/(request-guards|connection-limits))\.ts$/,
-    sentence: 'Call write() of kernel/write.ts: it emits the pair in the right order, after the commit.',
+    sentence: 'Call write() of kernel/write/write.ts: it emits the pair in the right order, after the commit.',
   },
   {
     name: 'the time',
@@ -111,7 +111,7 @@ describe('each concern has one home', () => {
     const floats = source.filter(
       ({ path, text }) => path.startsWith('src/resources/') && /parseFloat\(|\.toFixed\(/.test(code(text)),
     )
-    expect(floats.map(({ path }) => `${path}: amounts go through kernel/money.ts.`)).toEqual([])
+    expect(floats.map(({ path }) => `${path}: amounts go through kernel/values/money.ts.`)).toEqual([])
   })
 })
 

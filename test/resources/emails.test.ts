@@ -1,6 +1,6 @@
 // Mails: writing and queueing, the changes allowed in each state, folders and the
 // trash, mass operations, threads, links. Visibility is in emails.folders.test.ts, files in
-// emails.attachments.test.ts, HTML in emails.html.test.ts.
+// emails.attachments.test.ts.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Schema } from '../../src/contract/types.ts'

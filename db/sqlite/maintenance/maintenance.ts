@@ -58,7 +58,7 @@ const maxMergeSteps = 50
 const maxPages = 3 * checkpointPages
 /**
  * The pause between two merge steps in milliseconds. A process that waits for the write lock tries
- * at least ten times a second, so it gets the lock in this pause.
+ * at least every 10 ms, so it gets the lock in this pause.
  */
 const pauseMs = 120
 

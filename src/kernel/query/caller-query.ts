@@ -39,8 +39,8 @@ const userKey = perOwner(({ id, permissions, visibleOwners }: NonNullable<SqlCal
 })
 
 /**
- * Runs a query whose SQL depends on `name` and the caller alone. `build` binds `values` last and in
- * this order. A null name is not cached.
+ * Runs a query whose SQL depends on `name` and the caller alone. `values` are the last parameters
+ * of its SQL. A query whose name is null is not cached.
  */
 export async function queryAsCaller<Row>(
   ctx: Context,

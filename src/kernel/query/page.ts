@@ -1,7 +1,7 @@
 // Returns the pages of a list in the reply format of lists. A page is selected by
 // number, with exact totals, or by cursor, which contains sort keys and id. sort-and-cursor.ts
 // determines the order.
-import { sql } from 'kysely'
+import { type Expression, type SqlBool, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../context.ts'
 import { invalid } from '../errors.ts'
@@ -13,7 +13,6 @@ import {
   type Cursor,
   fingerprint,
   type Key,
-  type KeysetRange,
   ordered,
   orderText,
   type Rows,
@@ -63,9 +62,9 @@ export async function page<Row extends object>(
   const keys = sortKeys(query, sort, id)
   return paged(ctx, query, {
     keys,
-    find: async ({ stretch, limit, offset, reverse }) => {
+    find: async ({ range, limit, offset, reverse }) => {
       let found = ordered(ctx, rows, keys, reverse).select(marksOf(keys))
-      if (stretch) found = found.where(stretch.condition)
+      if (range) found = found.where(range)
       const read = (await found.limit(limit).offset(offset).execute()) as (Row & CursorValues)[]
       return read.map((row) => ({ mark: row, row }))
     },
@@ -77,7 +76,7 @@ export async function page<Row extends object>(
  * Returns one page like `page`, with cached statements. The query of the ids is not pruned, because
  * SQLite itself omits the joins that the query does not use.
  */
-export async function pageOf<Row extends object>(
+export async function pageByIds<Row extends object>(
   ctx: Context,
   { rows, text, values, byIds }: IdPagedList<Row>,
   query: QueryValues,
@@ -88,15 +87,16 @@ export async function pageOf<Row extends object>(
   const order = orderText(ctx, keys)
   return paged(ctx, query, {
     keys,
-    find: async ({ stretch, limit, offset, reverse }) => {
-      const name = text && order && `${text} ${order} ${stretch?.text ?? ''} ${reverse ? 'back' : ''}`
-      const bound = [...values, ...(stretch?.values ?? []), limit, offset]
+    find: async ({ range, limit, offset, reverse }) => {
+      const after = range && sql`${range}`.compile(ctx.db)
+      const name = text && order && `${text} ${order} ${after?.sql ?? ''} ${reverse ? 'back' : ''}`
+      const bound = [...values, ...(after?.parameters ?? []), limit, offset]
       const marks = await queryAsCaller<CursorValues & { id: number }>(ctx, name, bound, () => {
         const ids = rows()
           .clearSelect()
           .select(sql<number>`${sql.ref(id)}`.as('id'))
           .select(marksOf(keys))
-        const found = stretch ? ids.where(stretch.condition) : ids
+        const found = range ? ids.where(range) : ids
         return ordered(ctx, found, keys, reverse).limit(limit).offset(offset) as Rows<CursorValues & { id: number }>
       })
       if (marks.length === 0) return []
@@ -127,35 +127,35 @@ interface PageEntry<Row> {
   row: Row | undefined
 }
 
-const rowsOf = <Row>(places: readonly PageEntry<Row>[]): Row[] => places.flatMap(({ row }) => row ?? [])
+const rowsOf = <Row>(entries: readonly PageEntry<Row>[]): Row[] => entries.flatMap(({ row }) => row ?? [])
 
 const marksOf = (keys: readonly Key[]) =>
   keys.map(({ column }, index) => sql<string | number | null>`${column}`.as(`cursor_${index}`))
 
 interface PageWindow {
-  stretch?: KeysetRange
+  range?: Expression<SqlBool>
   limit: number
   offset: number
   reverse: boolean
 }
 
-interface Finding<Row> {
+interface PageSource<Row> {
   keys: readonly Key[]
   find: (wanted: PageWindow) => Promise<PageEntry<Row>[]>
   count: () => Promise<number>
 }
 
-function paged<Row extends object>(ctx: Context, query: QueryValues, finding: Finding<Row>): Promise<Paged<Row>> {
+function paged<Row extends object>(ctx: Context, query: QueryValues, source: PageSource<Row>): Promise<Paged<Row>> {
   const size = Number(query.per_page ?? 10)
-  if (query.cursor === undefined) return byNumber(ctx, query, finding, size)
+  if (query.cursor === undefined) return byNumber(ctx, query, source, size)
   if (new URLSearchParams(ctx.query).has('page')) throw invalid({ 'query.cursor': ['Use either page or cursor.'] })
-  return byCursor(ctx, query, finding, size)
+  return byCursor(ctx, query, source, size)
 }
 
 async function byNumber<Row extends object>(
   ctx: Context,
   query: QueryValues,
-  { find, count }: Finding<Row>,
+  { find, count }: PageSource<Row>,
   size: number,
 ): Promise<Paged<Row>> {
   const number = Number(query.page ?? 1)
@@ -199,23 +199,23 @@ const farOff = 1_000
 async function byCursor<Row extends object>(
   ctx: Context,
   query: QueryValues,
-  { keys, find }: Finding<Row>,
+  { keys, find }: PageSource<Row>,
   size: number,
 ): Promise<Paged<Row>> {
   const of = fingerprint(ctx, query, keys)
   const cursor: Cursor | null = query.cursor === '' ? null : readCursor(ctx, String(query.cursor), of)
   const reverse = cursor?.back ?? false
   const found: PageEntry<Row>[] = []
-  for (const stretch of cursor ? rangesAfter(keys, cursor) : [undefined]) {
+  for (const range of cursor ? rangesAfter(keys, cursor) : [undefined]) {
     const wanted = { limit: size + 1 - found.length, offset: 0, reverse }
-    found.push(...(await find(stretch ? { ...wanted, stretch } : wanted)))
+    found.push(...(await find(range ? { ...wanted, range } : wanted)))
     if (found.length > size) break
   }
   const more = found.length > size
   const shown = found.slice(0, size)
   if (reverse) shown.reverse()
-  const at = (place: PageEntry<Row> | undefined): (string | number | null)[] =>
-    keys.map((_, index) => place?.mark[`cursor_${index}`] ?? null)
+  const at = (entry: PageEntry<Row> | undefined): (string | number | null)[] =>
+    keys.map((_, index) => entry?.mark[`cursor_${index}`] ?? null)
   const next =
     shown.length > 0 && (reverse || more) ? writeCursor(ctx, { at: at(shown.at(-1)), back: false, of }) : null
   const prev =
@@ -244,7 +244,7 @@ async function byCursor<Row extends object>(
   }
 }
 
-interface Ledger<Row, Reply> {
+interface RecordList<Row, Reply> {
   fields: Fields
   search?: readonly SearchField[]
   sort: Record<string, SortColumn>
@@ -268,7 +268,7 @@ export async function recordPage<Row extends object, Reply>(
   ctx: Context,
   rows: Rows<Row>,
   query: QueryValues,
-  { fields, search = [], sort, id, present }: Ledger<Row, Reply>,
+  { fields, search = [], sort, id, present }: RecordList<Row, Reply>,
 ): Promise<{ data: Reply[] } & Pick<Paged<Row>, 'links' | 'meta'>> {
   const wanted = conditions(ctx, query, fields, search).reduce((some, condition) => some.where(condition), rows)
   const { rows: shown, links, meta } = await page(ctx, wanted, query, sort, id)

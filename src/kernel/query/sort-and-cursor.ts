@@ -85,46 +85,24 @@ export function ordered<Row>(
   return result
 }
 
-export interface KeysetRange {
-  condition: Expression<SqlBool>
-  /** A text that identifies the SQL of the condition, without its values. */
-  text: string
-  values: readonly (string | number)[]
-}
-
 /**
  * Returns conditions for the rows strictly after the row of the cursor, or strictly before that row
  * when `back` is set. Each condition selects one range. The first range has the rows that equal the
  * cursor's row in all sort keys but the last. The second range has the rows that equal it in all
  * but the last two, and so on.
  */
-export function rangesAfter(keys: readonly Key[], { at, back }: Cursor): KeysetRange[] {
-  const stretches: KeysetRange[] = []
+export function rangesAfter(keys: readonly Key[], { at, back }: Cursor): Expression<SqlBool>[] {
+  const ranges: Expression<SqlBool>[] = []
   for (let last = keys.length - 1; last >= 0; last--) {
-    const same = keys.slice(0, last).map((key, index) => equal(key, index, at[index] ?? null))
-    for (const step of strictlyAfter(keys[last] as Key, last, at[last] ?? null, back)) {
-      const parts = [...same, step]
-      stretches.push({
-        condition: sql<SqlBool>`(${sql.join(
-          parts.map(({ condition }) => condition),
-          sql` and `,
-        )})`,
-        text: parts.map(({ text }) => text).join(' '),
-        values: parts.flatMap(({ values }) => values),
-      })
-    }
+    const same = keys.slice(0, last).map(({ column }, index) => equal(column, at[index] ?? null))
+    for (const beyond of strictlyAfter(keys[last] as Key, at[last] ?? null, back))
+      ranges.push(sql<SqlBool>`(${sql.join([...same, beyond], sql` and `)})`)
   }
-  return stretches
+  return ranges
 }
 
-interface Step extends KeysetRange {
-  condition: RawBuilder<SqlBool>
-}
-
-function equal({ column }: Key, index: number, at: string | number | null): Step {
-  if (at === null) return { condition: sql<SqlBool>`${column} is null`, text: `${index}null`, values: [] }
-  return { condition: sql<SqlBool>`${column} = ${at}`, text: `${index}=`, values: [at] }
-}
+const equal = (column: Expression<unknown>, at: string | number | null): RawBuilder<SqlBool> =>
+  at === null ? sql<SqlBool>`${column} is null` : sql<SqlBool>`${column} = ${at}`
 
 /**
  * Returns the conditions for rows strictly after the value `at`, or strictly before the value when
@@ -132,20 +110,12 @@ function equal({ column }: Key, index: number, at: string | number | null): Step
  */
 function strictlyAfter(
   { column, descending, isNullable }: Key,
-  index: number,
   at: string | number | null,
   back: boolean,
-) {
-  if (at === null)
-    return back ? [{ condition: sql<SqlBool>`${column} is not null`, text: `${index}some`, values: [] }] : []
-  const sign = descending !== back ? '<' : '>'
-  const values: Step = {
-    condition: sql<SqlBool>`${column} ${sql.raw(sign)} ${at}`,
-    text: `${index}${sign}`,
-    values: [at],
-  }
-  if (back || !isNullable) return [values]
-  return [values, { condition: sql<SqlBool>`${column} is null`, text: `${index}null`, values: [] }]
+): RawBuilder<SqlBool>[] {
+  if (at === null) return back ? [sql<SqlBool>`${column} is not null`] : []
+  const beyond = sql<SqlBool>`${column} ${sql.raw(descending !== back ? '<' : '>')} ${at}`
+  return back || !isNullable ? [beyond] : [beyond, sql<SqlBool>`${column} is null`]
 }
 
 const bookkeeping = new Set(['page', 'per_page', 'cursor', 'count', 'include', 'fields'])

@@ -5,7 +5,7 @@ import type { Context } from '../context.ts'
 import { queryByIds } from '../query/caller-query.ts'
 import { conditions, type Fields, type QueryValues, time, value } from '../query/filter.ts'
 import { pruneJoins } from '../query/join-pruning.ts'
-import { inOrder, pageOf, type Rows } from '../query/page.ts'
+import { inOrder, pageByIds, type Rows } from '../query/page.ts'
 import type { AnyDefinition, AnyRow, VisibleRows } from './any-definition.ts'
 import type { Sorts } from './definition.ts'
 
@@ -52,7 +52,7 @@ export function visibleRows(d: AnyDefinition, entity: string): VisibleRows {
         values,
         byIds: async (ids: readonly number[]) => new Map((await byIds(ctx, ids)).map((row) => [row.id, row])),
       }
-      return pageOf(ctx, list, query, await sorts(ctx, query), id)
+      return pageByIds(ctx, list, query, await sorts(ctx, query), id)
     },
 
     async countBy(ctx, column, ids) {

@@ -1,4 +1,4 @@
-// The only place that opens transactions and emits events. The order of a write is:
+// The only place in src that opens transactions and emits events. The order of a write is:
 // `before` event, work, event log, commit, `after` event. Veto, rollback and dry run are
 // implemented here, so they apply to every write.
 import { CompiledQuery } from 'kysely'
@@ -110,16 +110,6 @@ export async function transaction<T>(
 }
 
 const newUnitOfWork = (): UnitOfWork => ({ after: [], archived: [], stale: [], wakes: false, onCommit: [] })
-
-/** The option `inParts` of `transaction` as an object, for calls of `longTransaction`. */
-export const inParts = { inParts: true } as const
-
-/** Runs a transaction that takes long. Other writers do not wait for its commit. */
-export const longTransaction = <T>(
-  ctx: Context,
-  work: (ctx: Context & { unit: UnitOfWork }) => Promise<T>,
-  { inParts = false, isAlone = false } = {},
-): Promise<T> => transaction(ctx, work, { isLong: true, inParts, isAlone })
 
 /**
  * The maximum number of search documents in one update of the index. Larger batches leave fewer

@@ -8,7 +8,7 @@ import { flagField, textField, value } from '../../kernel/query/filter.ts'
 import { defineResource } from '../../kernel/resource/define-resource.ts'
 import { massDelete, massUpdate } from '../../kernel/resource/mass.ts'
 import { answering, inSteps } from '../../kernel/write/idempotency.ts'
-import { longTransaction } from '../../kernel/write/write.ts'
+import { transaction } from '../../kernel/write/write.ts'
 import { releaseAttributeFiles } from './attachments.ts'
 import { markAttributesChanged, toAttribute } from './attribute-set.ts'
 import { createAttributeIndex, dropAttributeIndex } from './indexes.ts'
@@ -116,10 +116,15 @@ export const handlers = {
     answering(ctx, (ctx) => attributes.handlers.createAttribute(ctx, input), { isLong: true }),
   ),
   updateAttribute: (ctx, input) =>
-    longTransaction(ctx, (ctx) =>
-      (input.query.force ? attributesForced : attributes).handlers.updateAttribute(ctx, input),
+    transaction(
+      ctx,
+      (ctx) => (input.query.force ? attributesForced : attributes).handlers.updateAttribute(ctx, input),
+      {
+        isLong: true,
+      },
     ),
-  deleteAttribute: (ctx, input) => longTransaction(ctx, (ctx) => attributes.handlers.deleteAttribute(ctx, input)),
+  deleteAttribute: (ctx, input) =>
+    transaction(ctx, (ctx) => attributes.handlers.deleteAttribute(ctx, input), { isLong: true }),
   massUpdateAttributes: massUpdate(attributes, (ctx, id, quick_add: boolean) =>
     attributes.update(ctx, id, { quick_add }),
   ),

@@ -5,7 +5,7 @@ import { sql } from 'kysely'
 import type { Context } from '../../kernel/context.ts'
 import { restoreDays } from '../../kernel/history/archive.ts'
 import { daysMs, stamp } from '../../kernel/runtime/clock.ts'
-import { longTransaction, transaction } from '../../kernel/write/write.ts'
+import { transaction } from '../../kernel/write/write.ts'
 import { removeFile } from './handlers.ts'
 import { type FileRow, fileRows } from './rows.ts'
 
@@ -170,7 +170,7 @@ export async function sweepFiles(ctx: Context, sha256s: readonly string[]): Prom
     await Promise.all(unused.map(remove))
     return unused.length
   }
-  return longTransaction(own, sweep, { isAlone: true })
+  return transaction(own, sweep, { isLong: true, isAlone: true })
 }
 
 /**

@@ -5,6 +5,7 @@ import type { Context } from '../../kernel/context.ts'
 import { type FindNamed, notOne } from '../../kernel/resource/named-references.ts'
 import { defaultPipelineId } from '../pipelines/resource.ts'
 import { stagesNamed } from '../pipelines/stages.ts'
+import { leads } from './resource.ts'
 
 export const findNamedStage: FindNamed = async (ctx, name, { path, params, body, beside }) => {
   const stages = await ctx.db
@@ -39,8 +40,8 @@ async function usualPipeline(ctx: Context, path: string, sent: unknown): Promise
   const ids = (Array.isArray(sent) ? sent : [typeof sent === 'string' ? Number(sent) : sent]).filter(
     (id): id is number => typeof id === 'number' && Number.isSafeInteger(id),
   )
-  const visible = await ctx.services.resources.get('leads')?.visibleIds(ctx, ids.slice(0, maxLeads))
-  if (!visible || visible.size === 0) return null
+  const visible = await leads.visibleIds(ctx, ids.slice(0, maxLeads))
+  if (visible.size === 0) return null
   const pipelines = await ctx.db
     .selectFrom('leads')
     .select('lead_pipeline_id')

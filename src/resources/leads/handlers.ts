@@ -1,4 +1,4 @@
-// Handlers for the lead operations other than CRUD: move, mass operations, product lines, tags,
+// Handlers for the lead operations other than CRUD: move, mass update, product lines, tags,
 // export, and the lead lists of persons and organizations.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
@@ -13,7 +13,14 @@ import { persons } from '../persons/resource.ts'
 import { createTagHandlers } from '../tags/tag-handlers.ts'
 import { leadColumns } from './columns.ts'
 import { kanbanLeads } from './kanban.ts'
-import { loadProductLines, planProductLine, presentProductLine, pricingOf, saveProductLine } from './product-lines.ts'
+import {
+  loadProductLines,
+  type ProductLineWithProduct,
+  planProductLine,
+  presentProductLine,
+  pricingOf,
+  saveProductLine,
+} from './product-lines.ts'
 import { leads } from './resource.ts'
 
 const tagged = createTagHandlers('leads', leads)
@@ -103,19 +110,28 @@ const attachLeadProduct: Handler<'attachLeadProduct'> = (ctx, { params, body }) 
     return { data: await putLine(ctx, params.id, product_id, rest), message: 'Product added to the lead.' }
   })
 
+/** Returns the line of the lead for the product. Throws 404 when there is none. */
+export async function requireProductLine(
+  ctx: Context,
+  leadId: number,
+  productId: number,
+): Promise<ProductLineWithProduct> {
+  const line = await lineOf(ctx, leadId, productId)
+  if (!line) throw notFound('product line for product', productId)
+  return line
+}
+
 const updateLeadProduct: Handler<'updateLeadProduct'> = (ctx, { params, body }) =>
   transaction(ctx, async (ctx) => {
     await leads.assertVisible(ctx, params.id)
-    if (!(await lineOf(ctx, params.id, params.product_id)))
-      throw notFound('product line for product', params.product_id)
+    await requireProductLine(ctx, params.id, params.product_id)
     return { data: await putLine(ctx, params.id, params.product_id, body), message: 'Product line updated.' }
   })
 
 const detachLeadProduct: Handler<'detachLeadProduct'> = (ctx, { params }) =>
   transaction(ctx, async (ctx) => {
     await leads.assertVisible(ctx, params.id)
-    const line = await lineOf(ctx, params.id, params.product_id)
-    if (!line) throw notFound('product line for product', params.product_id)
+    const line = await requireProductLine(ctx, params.id, params.product_id)
     const before = { lead_id: params.id, ...presentProductLine(line) }
     await write(
       ctx,

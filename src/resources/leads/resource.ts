@@ -271,5 +271,5 @@ async function expandStages(ctx: Context, replies: Schema<'Lead'>[]): Promise<vo
  * Moves a lead, even one that the caller may not see, as an update with its own `lead.update`
  * events. app.ts passes this function to the pipelines, which cannot import leads.
  */
-export const moveLead = async (ctx: Context, id: number, to: { stageId: number }): Promise<void> =>
+export const moveUnseenLead = async (ctx: Context, id: number, to: { stageId: number }): Promise<void> =>
   void (await leads.update(withoutVisibility(ctx), id, { lead_pipeline_stage_id: to.stageId }))

@@ -6,7 +6,7 @@ import { defineJob, releaseDedupeKey } from '../../jobs/queue.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { visible } from '../../kernel/query/visibility.ts'
 import { yieldIfDue } from '../../kernel/runtime/cooperative.ts'
-import { isVeto, longTransaction, write } from '../../kernel/write/write.ts'
+import { isVeto, transaction, write } from '../../kernel/write/write.ts'
 import { primaryAddressIn } from './addresses.ts'
 import { type Audience, type AudiencePerson, audienceProblem, nextPersons, presentAudience } from './audience.ts'
 import { exclusionNotes, findExclusions } from './exclusions.ts'
@@ -135,25 +135,29 @@ export async function addressesInLedger(
 
 /** Queues the e-mails to the given recipients in one transaction. */
 async function queueSome(ctx: Context, run: CampaignRun, some: readonly Recipient[]): Promise<void> {
-  await longTransaction(ctx, async (ctx) => {
-    const { db } = ctx
-    const campaign = db.selectFrom('marketing_campaigns').select('id').where('id', '=', run.campaign_id)
-    if (!(await campaign.executeTakeFirst())) return
-    const wanted = await notYet(ctx, run, some)
-    const addresses = new Set(wanted.map(({ address }) => address))
-    const excluded = await findExclusions(ctx, [...addresses])
-    const there = await peopleThere(ctx, wanted)
-    const readmitted = [...addresses].filter((address) => !excluded.has(address))
-    if (readmitted.length > 0) await forgetLeftOut(ctx, run, readmitted)
-    for (const { address, person } of some) {
-      await yieldIfDue()
-      if (!addresses.has(address) || !there.has(person.id)) continue
-      const exclusion = excluded.get(address)
-      if (exclusion) await leaveOut(ctx, run, { address, person }, exclusionNotes[exclusion])
-      else await queueOne(ctx, run, { address, person })
-    }
-    await scheduleSending(ctx)
-  })
+  await transaction(
+    ctx,
+    async (ctx) => {
+      const { db } = ctx
+      const campaign = db.selectFrom('marketing_campaigns').select('id').where('id', '=', run.campaign_id)
+      if (!(await campaign.executeTakeFirst())) return
+      const wanted = await notYet(ctx, run, some)
+      const addresses = new Set(wanted.map(({ address }) => address))
+      const excluded = await findExclusions(ctx, [...addresses])
+      const there = await peopleThere(ctx, wanted)
+      const readmitted = [...addresses].filter((address) => !excluded.has(address))
+      if (readmitted.length > 0) await forgetLeftOut(ctx, run, readmitted)
+      for (const { address, person } of some) {
+        await yieldIfDue()
+        if (!addresses.has(address) || !there.has(person.id)) continue
+        const exclusion = excluded.get(address)
+        if (exclusion) await leaveOut(ctx, run, { address, person }, exclusionNotes[exclusion])
+        else await queueOne(ctx, run, { address, person })
+      }
+      await scheduleSending(ctx)
+    },
+    { isLong: true },
+  )
 }
 
 /** Returns the ids of the recipients' persons that still exist. */

@@ -26,7 +26,7 @@ import { isFixedStage, planStages, type StagePlan, type StageRow } from './stage
 declare module '../../kernel/context.ts' {
   interface SliceFunctions {
     /** Moves a lead to another stage, as an update with its own events. */
-    moveLead: (ctx: Context, id: number, to: { stageId: number }) => Promise<void>
+    moveUnseenLead: (ctx: Context, id: number, to: { stageId: number }) => Promise<void>
   }
 }
 
@@ -136,7 +136,7 @@ async function leadMoves(ctx: Context, moves: Moves, limit: number): Promise<Rec
   return rows.map(
     ({ id, stage }) =>
       (ctx) =>
-        ctx.services.slices.moveLead(ctx, id, { stageId: moves.get(stage) ?? stage }),
+        ctx.services.slices.moveUnseenLead(ctx, id, { stageId: moves.get(stage) ?? stage }),
   )
 }
 

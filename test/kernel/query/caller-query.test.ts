@@ -1,4 +1,5 @@
-// Cached reference data, and its invalidation by the next commit of any process. A second
+// What a server keeps in memory: totals of lists, rights of callers and attributes, until the next
+// commit of any process. A second
 // connection simulates another process: the server detects its commits only through the database.
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { openStore, type Store } from '../../../db/store.ts'

@@ -58,7 +58,10 @@ describe('a transaction that runs again', () => {
     const { id } = await importing(server.admin).record('products', 'sku,name,price\np-1,Seat,1')
     const told: number[][] = []
     loseFirstAttempts()
-    await runNow(ctx(), id, 'validate', { tell: (...progress) => void told.push(progress), after: server.clock.now() })
+    await runNow(ctx(), id, 'validate', {
+      onProgress: (...progress) => void told.push(progress),
+      after: server.clock.now(),
+    })
     expect(told).toEqual([[1, 1]])
   })
 

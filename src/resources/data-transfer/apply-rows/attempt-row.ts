@@ -33,20 +33,20 @@ export async function attemptRow<C extends BatchContext>(
   apply: (ctx: C, line: ImportLine, known: Lookups) => Promise<void>,
 ): Promise<ReportedRow | null> {
   const { cells } = line.draft
-  const told: RowError[] = [...line.draft.omissions]
-  const omitted = new Set(told.flatMap(({ column }) => column ?? []))
+  const reported: RowError[] = [...line.draft.omissions]
+  const omitted = new Set(reported.flatMap(({ column }) => column ?? []))
   // Each round leaves out at least one more cell, so the loop ends.
   for (let left = line; ; left = line.without(omitted)) {
     const errors = await errorsOf(ctx, plan, left, known, apply)
-    if (errors === null && told.length === 0) return null
+    if (errors === null && reported.length === 0) return null
     if (errors === null)
-      return { cells, errors: told.map((error) => ({ ...error, code: omittedCode })), isImported: true }
+      return { cells, errors: reported.map((error) => ({ ...error, code: omittedCode })), isImported: true }
     // Omitting the cell of a required field causes a second error, that the field is missing. Only
     // the error of the cell itself is reported.
     const news = errors.filter(({ column }) => column === null || !omitted.has(column))
-    told.push(...news)
+    reported.push(...news)
     const headers = news.length === errors.length ? omittable(plan, left.draft, news) : null
-    if (headers === null) return { cells, errors: told, isImported: false }
+    if (headers === null) return { cells, errors: reported, isImported: false }
     for (const header of headers) omitted.add(header)
   }
 }

@@ -31,15 +31,15 @@ export interface DryRunIndex {
 export const createDryRunIndex = (): DryRunIndex => ({ owners: new Map(), gone: new Set(), made: new Map(), undo: [] })
 
 /** Removes the temporary ids of a batch. Must be called after the rollback of the batch. */
-export function endBatch(memory: DryRunIndex): void {
-  memory.made.clear()
-  memory.undo.length = 0
+export function endBatch(index: DryRunIndex): void {
+  index.made.clear()
+  index.undo.length = 0
 }
 
 /** Removes everything that the current batch has added, so that the batch can run again. */
-export function undoBatch(memory: DryRunIndex): void {
-  for (const undo of memory.undo.reverse()) undo()
-  endBatch(memory)
+export function undoBatch(index: DryRunIndex): void {
+  for (const undo of index.undo.reverse()) undo()
+  endBatch(index)
 }
 
 function setOwner({ owners, undo }: DryRunIndex, key: string, owner: Identity): void {
@@ -65,37 +65,37 @@ export function findEarlierRecord({ owners, made }: DryRunIndex, keys: readonly 
  */
 export async function addResult(
   ctx: Context,
-  memory: DryRunIndex,
+  index: DryRunIndex,
   plan: ImportPlan,
   draft: RowDraft,
   { did, id }: RowResult,
   keys: readonly string[],
 ): Promise<void> {
   if (did === 'deleted') {
-    if (memory.gone.has(id)) throw rowRefused(draft, null, 'An earlier row deletes this record.', 'not_found')
-    memory.gone.add(id)
-    memory.undo.push(() => void memory.gone.delete(id))
+    if (index.gone.has(id)) throw rowRefused(draft, null, 'An earlier row deletes this record.', 'not_found')
+    index.gone.add(id)
+    index.undo.push(() => void index.gone.delete(id))
     return
   }
-  const maker = did === 'created' ? draft.row : memory.made.get(id)
+  const maker = did === 'created' ? draft.row : index.made.get(id)
   const self: Identity = maker === undefined ? `#${id}` : `row ${maker}`
   const attributes = await attributesOf(ctx, plan.type)
   const values = attributes.some(({ isUnique }) => isUnique) ? await valuesOf(ctx.db, plan.type, id) : []
   const unique = values.map(({ attribute_id, value }) => ({ attribute_id, key: `${attribute_id}:${value}` }))
   for (const { attribute_id, key } of unique) {
-    const owner = memory.owners.get(key)
+    const owner = index.owners.get(key)
     if (owner === undefined || owner === self) continue
     const attribute = attributes.find((each) => each.id === attribute_id)
     const who = owner.startsWith('row ') ? `${owner} of the file` : 'a record that another row changes'
     throw rowRefused(draft, attribute?.code ?? null, `This value is that of ${who}.`, 'unique_violation')
   }
-  if (did === 'created') memory.made.set(id, draft.row)
-  for (const key of [...unique.map((each) => each.key), ...keys.map(matchKey)]) setOwner(memory, key, self)
+  if (did === 'created') index.made.set(id, draft.row)
+  for (const key of [...unique.map((each) => each.key), ...keys.map(matchKey)]) setOwner(index, key, self)
 }
 
 /** Adds the match keys of a row that updates a record from an earlier batch. */
-export function addKeys(memory: DryRunIndex, keys: readonly string[], owner: Identity): void {
-  for (const key of keys) setOwner(memory, matchKey(key), owner)
+export function addKeys(index: DryRunIndex, keys: readonly string[], owner: Identity): void {
+  for (const key of keys) setOwner(index, matchKey(key), owner)
 }
 
 const valuesOf = cachedQuery((db: Db, entity: Bound<ImportPlan['type']>, id: Bound<number>) =>

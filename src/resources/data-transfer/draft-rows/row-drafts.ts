@@ -190,8 +190,8 @@ export function bodyOf(ctx: Context, draft: RowDraft, operation: OperationId): o
 export function schemaErrors(draft: RowDraft, errors: FieldErrors): RowError[] {
   // A cell that could not be parsed already has an error, so schema errors of the cell's column are
   // left out.
-  const told = new Set(draft.errors.map(({ column }) => column))
-  const found = rowErrors(draft, errors).filter(({ column }) => !told.has(column) || column === null)
+  const columns = new Set(draft.errors.map(({ column }) => column))
+  const found = rowErrors(draft, errors).filter(({ column }) => !columns.has(column) || column === null)
   return [...draft.errors, ...found]
 }
 

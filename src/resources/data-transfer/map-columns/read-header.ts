@@ -111,8 +111,8 @@ function faultOf(
   // Mapped columns may share a field. A header without a mapping must be the only one of its name.
   if (seen.has(field) && !isMapped) return `The column ${shortened(header)} occurs twice.`
   if (known.has(field) || (!isMapped && passed.has(field))) return undefined
-  const told = isMapped ? `Unknown field ${shortened(field)}.` : `Unknown column ${shortened(field)}.`
-  return `${told}${didYouMean(field, known.keys())}`
+  const fault = isMapped ? `Unknown field ${shortened(field)}.` : `Unknown column ${shortened(field)}.`
+  return `${fault}${didYouMean(field, known.keys())}`
 }
 
 const maxFaults = 100

@@ -24,11 +24,11 @@ export function addChanges({ changes }: Notices, found: Iterable<CellChange>): v
     const key = JSON.stringify([column, from, to])
     const known = changes.get(key)
     if (known) known.count++
-    else if (changes.size < maxChanges) changes.set(key, { column, from: told(from), to: told(to), count: 1 })
+    else if (changes.size < maxChanges) changes.set(key, { column, from: shortText(from), to: shortText(to), count: 1 })
   }
 }
 
-const told = (text: string | null): string | null => text?.slice(0, maxToldLength) ?? null
+const shortText = (text: string | null): string | null => text?.slice(0, maxToldLength) ?? null
 
 /** Counts the filled cells of the columns at the indexes `places`. */
 export function addLeftOut(

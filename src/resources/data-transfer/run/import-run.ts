@@ -15,7 +15,7 @@ export interface ImportRun {
   /** Interrupts the run between two batches. The next run continues after the last batch. */
   signal?: AbortSignal
   /** Called with the progress after each batch. */
-  tell?: (row: Pick<ImportRow, 'processed_rows_count' | 'rows_count'>) => void
+  onProgress?: (row: Pick<ImportRow, 'processed_rows_count' | 'rows_count'>) => void
 }
 
 const lockMs = 60_000

@@ -1,7 +1,7 @@
 // Imports the rows of a file in batches of 100. The transaction of a batch also
 // stores the progress, so a crash neither repeats nor loses rows. A refused row rolls back alone.
 import { type Context, now } from '../../../kernel/context.ts'
-import { inParts, longTransaction, type UnitOfWork } from '../../../kernel/write/write.ts'
+import { transaction, type UnitOfWork } from '../../../kernel/write/write.ts'
 import { applyRow } from '../apply-rows/apply-row.ts'
 import { ImportStop, stops, takenOver } from '../errors.ts'
 import { addToCounts, clearErrors, saveErrors } from '../report/row-errors.ts'
@@ -80,8 +80,8 @@ async function processBatch(run: ImportRun, batch: Batch, reportWorked: () => vo
     reportWorked()
     return row
   }
-  const after = await longTransaction(runContext(run), work, inParts)
-  if (after) run.tell?.(after)
+  const after = await transaction(runContext(run), work, { isLong: true, inParts: true })
+  if (after) run.onProgress?.(after)
   return after !== null
 }
 

@@ -39,10 +39,10 @@ export async function runNow(
   id: number,
   what: RunKind,
   /** `after` is the time when the job continues the run, in case this process has crashed. */
-  { tell, after }: { tell?: (done: number, total: number) => void; after: Date },
+  { onProgress, after }: { onProgress?: (done: number, total: number) => void; after: Date },
 ): Promise<Schema<'Import'>> {
   const run: ImportRun = createRun(ctx, id, {
-    tell: ({ processed_rows_count: done, rows_count: total }) => tell?.(done, total ?? 0),
+    onProgress: ({ processed_rows_count: done, rows_count: total }) => onProgress?.(done, total ?? 0),
   })
   const begin = (): Promise<Schema<'Import'>> =>
     transaction(ctx, async (ctx) => {

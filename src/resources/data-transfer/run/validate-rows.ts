@@ -2,7 +2,7 @@
 // back. Only the errors are stored, and no events are emitted. dry-run-index.ts keeps the results
 // of earlier batches.
 import type { Context } from '../../../kernel/context.ts'
-import { inParts, longTransaction, transaction } from '../../../kernel/write/write.ts'
+import { transaction } from '../../../kernel/write/write.ts'
 import { applyRow } from '../apply-rows/apply-row.ts'
 import {
   addKeys,
@@ -43,7 +43,7 @@ export async function validateRows(run: ImportRun): Promise<boolean> {
       ])
       return true
     }
-    const memory = createDryRunIndex()
+    const index = createDryRunIndex()
     const notices = createNotices()
     const notice = ({ lines }: Batch): void => {
       for (const { draft } of lines) {
@@ -51,7 +51,7 @@ export async function validateRows(run: ImportRun): Promise<boolean> {
         addLeftOut(notices, table.headers, table.leftOut, draft.cells)
       }
     }
-    const outcome = await runBatches(run, readAhead(batches), (batch) => beginBatch(run, batch, memory, notice))
+    const outcome = await runBatches(run, readAhead(batches), (batch) => beginBatch(run, batch, index, notice))
     if (outcome === 'interrupted') return false
     await finishValidation(run, [], {
       changes: JSON.stringify([...notices.changes.values()]),
@@ -69,10 +69,10 @@ export async function validateRows(run: ImportRun): Promise<boolean> {
 }
 
 /** Starts the dry run of a batch. Its errors are stored while the next batch runs. */
-function beginBatch(run: ImportRun, batch: Batch, memory: DryRunIndex, notice: (batch: Batch) => void): BatchStep {
-  const tried = tryBatch(run, batch, memory)
+function beginBatch(run: ImportRun, batch: Batch, index: DryRunIndex, notice: (batch: Batch) => void): BatchStep {
+  const tried = tryBatch(run, batch, index)
   const finish = async (): Promise<true> => {
-    endBatch(memory)
+    endBatch(index)
     const failing = await tried
     notice(batch)
     await storeBatch(run, batch, failing)
@@ -100,26 +100,26 @@ async function findValidating(ctx: Context, { id }: ImportRun): Promise<ImportRo
 /**
  * Imports a batch in a transaction that is rolled back. Returns the refused rows with their errors.
  */
-function tryBatch(run: ImportRun, batch: Batch, memory: DryRunIndex): Promise<ReportedRow[]> {
-  return longTransaction(
+function tryBatch(run: ImportRun, batch: Batch, index: DryRunIndex): Promise<ReportedRow[]> {
+  return transaction(
     { ...runContext(run), dryRun: true },
     async (ctx) => {
       // The transaction may run again after a conflict.
-      undoBatch(memory)
+      undoBatch(index)
       const row = await findImport(ctx, run.id)
       const plan = planOf(row)
       return applyLines(ctx, row, batch, async (ctx, { draft, reading }, known) => {
         const read = reading()
         const { keys, made } = read
-        const owner = findEarlierRecord(memory, keys)
+        const owner = findEarlierRecord(index, keys)
         // The record of an earlier batch was rolled back, so an update of the record cannot run.
         // `reading` has already validated the row against the schema.
-        if (owner !== undefined && plan.action === 'append') return addKeys(memory, made, owner)
+        if (owner !== undefined && plan.action === 'append') return addKeys(index, made, owner)
         const done = await applyRow(ctx, plan, draft, read, known)
-        return addResult(ctx, memory, plan, draft, done, made)
+        return addResult(ctx, index, plan, draft, done, made)
       })
     },
-    inParts,
+    { isLong: true, inParts: true },
   )
 }
 
@@ -134,7 +134,7 @@ async function storeBatch(run: ImportRun, { from, lines }: Batch, failing: reado
     await storeState(ctx, row, changes)
     return { ...row, ...changes }
   })
-  run.tell?.(after)
+  run.onProgress?.(after)
 }
 
 /**
@@ -145,7 +145,7 @@ async function storeBatch(run: ImportRun, { from, lines }: Batch, failing: reado
 const finishValidation = (
   run: ImportRun,
   failing: readonly ReportedRow[],
-  told: Partial<Pick<ImportRow, 'changes' | 'warnings'>> = {},
+  findings: Partial<Pick<ImportRow, 'changes' | 'warnings'>> = {},
 ): Promise<void> =>
   transaction(runContext(run), async (ctx) => {
     const row = await findValidating(ctx, run)
@@ -158,5 +158,5 @@ const finishValidation = (
     const none = nothing ? [importFault('The file has no rows.', 'unreadable')] : []
     if (nothing) await saveErrors(ctx, run.id, none)
     const all = nothing ? addToCounts(row, none) : counts
-    await storeState(ctx, row, { ...all, ...told, progress: 100, state: isValid ? 'validated' : 'invalid' })
+    await storeState(ctx, row, { ...all, ...findings, progress: 100, state: isValid ? 'validated' : 'invalid' })
   })
