@@ -34,6 +34,13 @@ interface StageChange {
   lost_reason?: string | null | undefined
 }
 
+/** The sentences about a closing time or reason that the stage excludes; imports use them, too. */
+export const closingFaults = {
+  isOpen: 'Only a won or lost lead has a closing time.',
+  isInFuture: 'A lead cannot be closed in the future.',
+  hasReason: 'Only a lost lead has a reason.',
+}
+
 /** The numbers in the column `status` of a lead. */
 export const leadStatus = { open: 1, won: 2, lost: 3 } as const
 
@@ -135,11 +142,11 @@ function enterStage(
   const closedAt = current && move.closed_at === current.closed_at ? undefined : move.closed_at
   const reason = current && move.lost_reason === current.lost_reason ? undefined : move.lost_reason
   const sameStatus = current?.status === status
-  if (status === leadStatus.open && closedAt) errors.invalid('closed_at', 'Only a won or lost lead has a closing time.')
+  if (status === leadStatus.open && closedAt) errors.invalid('closed_at', closingFaults.isOpen)
   if (status !== leadStatus.open && sameStatus && closedAt === null)
     errors.invalid('closed_at', 'A won or lost lead has a closing time.')
-  if (closedAt && closedAt > latest) errors.invalid('closed_at', 'A lead cannot be closed in the future.')
-  if (status !== leadStatus.lost && reason) errors.invalid('lost_reason', 'Only a lost lead has a reason.')
+  if (closedAt && closedAt > latest) errors.invalid('closed_at', closingFaults.isInFuture)
+  if (status !== leadStatus.lost && reason) errors.invalid('lost_reason', closingFaults.hasReason)
   const isMove = current?.lead_pipeline_stage_id !== stage.id
   return {
     lead_pipeline_id: stage.lead_pipeline_id,

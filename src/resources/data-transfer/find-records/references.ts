@@ -5,6 +5,7 @@ import type { Context } from '../../../kernel/context.ts'
 import { nameHint } from '../../../kernel/resource/named-references.ts'
 import { addressKey, fold } from '../../../kernel/values/format.ts'
 import { namedLike, searchFold } from '../../../kernel/values/names.ts'
+import { closingFaults } from '../../leads/change-stage.ts'
 import { stagesNamed } from '../../pipelines/stages.ts'
 import { type RowDraft, rowRefused, toRowErrors } from '../draft-rows/row-drafts.ts'
 import type { RowError } from '../errors.ts'
@@ -161,13 +162,12 @@ function closingOf(draft: RowDraft, found: RelatedIds, { stages, now }: Director
   if (!isNamed || body.lead_pipeline_stage_id !== undefined || (stage === undefined && id !== undefined)) return {}
   const code = stages.find((each) => each.id === stage)?.code
   const { lost_reason: reason, closed_at: closedAt } = body
-  if (code !== 'lost' && reason) throw rowRefused(draft, 'lost_reason', 'Only a lost lead has a reason.', unknownCode)
+  if (code !== 'lost' && reason) throw rowRefused(draft, 'lost_reason', closingFaults.hasReason, unknownCode)
   const isShared = columns.some(({ name, header }) => name === 'closed_at' && isExpected(columns, header))
   if (typeof closedAt !== 'string' || isShared) return {}
-  if (code !== 'won' && code !== 'lost')
-    throw rowRefused(draft, 'closed_at', 'Only a won or lost lead has a closing time.', unknownCode)
+  if (code !== 'won' && code !== 'lost') throw rowRefused(draft, 'closed_at', closingFaults.isOpen, unknownCode)
   if (closedAt.slice(0, 16).replace(' ', 'T') > now.slice(0, 16))
-    throw rowRefused(draft, 'closed_at', 'A lead cannot be closed in the future.', unknownCode)
+    throw rowRefused(draft, 'closed_at', closingFaults.isInFuture, unknownCode)
   return {}
 }
 
