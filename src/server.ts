@@ -1,6 +1,7 @@
 // Runs a server: opens the data folder, migrates, listens and warms up. On closing, HTTP and
 // background work end at the same time, and the database is closed last.
 
+import { migrate, migrations } from '../db/migrate.ts'
 import { storageFaultOf } from '../db/storage-errors.ts'
 import type { Store } from '../db/store.ts'
 import { type App, buildApp } from './app.ts'
@@ -8,7 +9,7 @@ import { type Config, ConfigError } from './config/config.ts'
 import { signInWarning } from './config/sign-in-hosts.ts'
 import { loadExtensions } from './extensions.ts'
 import { removeStaleDrafts } from './installation/atomic-file.ts'
-import { migrateData, openData, openPublished, publishContract } from './installation/data-folder.ts'
+import { openData, openPublished, publishContract } from './installation/data-folder.ts'
 import { removeInterruptedRestores } from './installation/interrupted-restores.ts'
 import { generatedContract, isGeneratedCurrent } from './installation/package-info.ts'
 import { ensureSecret } from './installation/secret.ts'
@@ -50,7 +51,7 @@ export async function startServer(config: Config, opened?: Store): Promise<Runni
   let app: App | undefined
   try {
     await store.synchronizeClock()
-    const migrated = await migrateData(config, store, searchIndex.rebuild)
+    const migrated = await migrate(store, migrations, { rebuildSearch: searchIndex.rebuild })
     const published = openPublished(config)
     // After an upgrade, the documentation must show the contract that this program follows.
     if (published() !== null) await bestEffort(async () => publishContract(config))

@@ -1,4 +1,5 @@
-// Creates the tables of roles, users, groups, tokens, failed logins and idempotency keys.
+// Creates the tables of roles, users, groups, tokens, sessions, sign-ins, links to set a password,
+// and idempotency keys.
 
 import type { Kysely } from 'kysely'
 import type { Dialect } from '../dialect.ts'
@@ -53,6 +54,9 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
       image_file_id: nullable(integer()),
       ...timestamps(),
       ...version(),
+      /** The times of the last notices about sign-ins. */
+      device_notice_at: nullable(timestamp()),
+      guessing_notice_at: nullable(timestamp()),
     },
     { unique: [['email_key']], indexes: [['name_key', 'id'], ...listed] },
   )
@@ -94,20 +98,69 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
       allowed_ips: json('[]'),
       ...timestamps(),
       ...version(),
+      /** The token that created this token. */
+      parent_id: nullable(references('tokens', 'cascade')),
     },
     { unique: [['secret_hash']], indexes: [['expires_at', 'id'], ['last_used_at', 'id'], ...listed] },
   )
   await createTable(
     db,
     dialect,
-    'login_attempts',
-    { id: id(), email_key: key(), ip: text(), created_at: timestamp() },
+    'sessions',
     {
-      indexes: [
-        ['email_key', 'ip', 'created_at'],
-        ['ip', 'created_at'],
-      ],
+      id: id(),
+      user_id: references('users', 'cascade'),
+      secret_hash: text(),
+      is_remembered: flag(false),
+      last_used_at: timestamp(),
+      /** The latest end of the session. An idle session expires earlier. */
+      expires_at: timestamp(),
+      ...timestamps(),
+      /** The address and the browser from which the session began. */
+      ip: nullable(text()),
+      user_agent: nullable(text()),
     },
+    { unique: [['secret_hash']], indexes: [['expires_at', 'id']] },
+  )
+  await createTable(
+    db,
+    dialect,
+    'login_attempts',
+    {
+      id: id(),
+      /** A hash of the entered e-mail address. The account may not exist. */
+      account: key(),
+      network: key(),
+      created_at: timestamp(),
+    },
+    { indexes: [['account', 'created_at'], ['network', 'created_at'], ['created_at']] },
+  )
+  await createTable(
+    db,
+    dialect,
+    'sign_in_devices',
+    {
+      id: id(),
+      user_id: references('users', 'cascade'),
+      /** The SHA-256 of the device token. */
+      secret_hash: key(),
+      last_used_at: timestamp(),
+      created_at: timestamp(),
+    },
+    { unique: [['secret_hash']], indexes: [['user_id', 'last_used_at'], ['last_used_at']] },
+  )
+  await createTable(
+    db,
+    dialect,
+    'password_resets',
+    {
+      id: id(),
+      user_id: references('users', 'cascade'),
+      secret_hash: text(),
+      expires_at: timestamp(),
+      created_at: timestamp(),
+    },
+    { unique: [['secret_hash']], indexes: [['expires_at', 'id']] },
   )
   await createTable(
     db,
@@ -115,16 +168,25 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
     'idempotency_keys',
     {
       id: id(),
-      token_id: references('tokens', 'cascade'),
+      token_id: nullable(references('tokens', 'cascade')),
+      session_id: nullable(references('sessions', 'cascade')),
       key: text(),
       request_hash: text(),
       state: oneOf(['in_flight', 'committed', 'completed'], 'in_flight'),
+      /** The process that handles the request. Other processes can detect that it has ended. */
+      held_by: nullable(text()),
       status: nullable(integer()),
       headers: nullable(text()),
       body: nullable(text()),
       created_at: timestamp(),
       expires_at: timestamp(),
     },
-    { unique: [['token_id', 'key']], indexes: [['expires_at']] },
+    {
+      unique: [
+        ['token_id', 'key'],
+        ['session_id', 'key'],
+      ],
+      indexes: [['expires_at']],
+    },
   )
 }

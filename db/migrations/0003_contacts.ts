@@ -1,9 +1,10 @@
-// Creates the tables of persons, organizations, and their links to tags.
+// Creates the tables of organizations, persons with their telephone numbers, and the links to tags.
 
 import type { Kysely } from 'kysely'
 import type { Dialect } from '../dialect.ts'
 import {
   createTable,
+  flag,
   id,
   json,
   key,
@@ -51,21 +52,36 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
       unsubscribed_at: nullable(timestamp()),
       ...timestamps(),
       ...version(),
+      /** The consent to campaigns, where it came from, and its time. */
+      subscribed: nullable(flag()),
+      subscribed_source: nullable(text()),
+      subscribed_at: nullable(timestamp()),
     },
-    { indexes: [['name_key', 'id'], ['job_title_key', 'id'], ...listed] },
+    { indexes: [['name_key', 'id'], ['job_title_key', 'id'], ...listed, ['subscribed', 'id']] },
+  )
+  await createTable(
+    db,
+    dialect,
+    'person_numbers',
+    {
+      /** Only the digits of the number. */
+      number: text(),
+      person_id: references('persons', 'cascade'),
+    },
+    { primaryKey: ['number', 'person_id'], indexes: [['person_id']] },
   )
   await createTable(
     db,
     dialect,
     'organization_tags',
     { organization_id: references('organizations', 'cascade'), tag_id: references('tags', 'cascade') },
-    { primaryKey: ['organization_id', 'tag_id'] },
+    { primaryKey: ['organization_id', 'tag_id'], indexes: [['tag_id', 'organization_id']] },
   )
   await createTable(
     db,
     dialect,
     'person_tags',
     { person_id: references('persons', 'cascade'), tag_id: references('tags', 'cascade') },
-    { primaryKey: ['person_id', 'tag_id'] },
+    { primaryKey: ['person_id', 'tag_id'], indexes: [['tag_id', 'person_id']] },
   )
 }

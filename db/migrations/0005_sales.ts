@@ -1,4 +1,5 @@
-// Creates the tables of leads with their products and tags, and of quotes.
+// Creates the tables of leads with their products and tags, and of quotes with their items, leads
+// and tags.
 
 import type { Kysely } from 'kysely'
 import type { Dialect } from '../dialect.ts'
@@ -71,19 +72,19 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
       product_id: references('products', 'set null'),
       name: text(),
       sku: text(),
-      quantity: integer(1),
       price: money(),
       amount: money(),
       ...timestamps(),
+      quantity: money(10_000),
     },
-    { unique: [['lead_id', 'product_id']] },
+    { unique: [['lead_id', 'product_id']], indexes: [['product_id', 'lead_id']] },
   )
   await createTable(
     db,
     dialect,
     'lead_tags',
     { lead_id: references('leads', 'cascade'), tag_id: references('tags', 'cascade') },
-    { primaryKey: ['lead_id', 'tag_id'] },
+    { primaryKey: ['lead_id', 'tag_id'], indexes: [['tag_id', 'lead_id']] },
   )
   await createTable(
     db,
@@ -121,5 +122,42 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
         ...listed,
       ],
     },
+  )
+  await createTable(
+    db,
+    dialect,
+    'quote_items',
+    {
+      id: id(),
+      quote_id: references('quotes', 'cascade'),
+      product_id: references('products', 'set null'),
+      sku: text(),
+      name: text(),
+      quantity: money(),
+      price: money(),
+      coupon_code: nullable(text()),
+      discount_percent: money(0),
+      discount_amount: money(0),
+      tax_percent: money(0),
+      tax_amount: money(0),
+      total: money(0),
+      sort_order: integer(),
+      ...timestamps(),
+    },
+    { indexes: [['product_id', 'quote_id']] },
+  )
+  await createTable(
+    db,
+    dialect,
+    'lead_quotes',
+    { lead_id: references('leads', 'cascade'), quote_id: references('quotes', 'cascade') },
+    { primaryKey: ['lead_id', 'quote_id'] },
+  )
+  await createTable(
+    db,
+    dialect,
+    'quote_tags',
+    { quote_id: references('quotes', 'cascade'), tag_id: references('tags', 'cascade') },
+    { primaryKey: ['quote_id', 'tag_id'] },
   )
 }

@@ -150,7 +150,7 @@ class PostgresStore implements Store {
     return () => void this.#listeners.delete(listener)
   }
   /**
-   * Folds the rows of `lead_total_changes` into sums (migration 0021). Another process may do the
+   * Folds the rows of `lead_total_changes` into sums (migration 0006). Another process may do the
    * same at the same time.
    */
   maintain = async (): Promise<void> => {

@@ -5,7 +5,7 @@
 import { type Kysely, sql } from 'kysely'
 import { housekeepingTables } from '../housekeeping-tables.ts'
 import { installationOf } from '../installation.ts'
-import { migrate, migrations, noTools } from '../migrate.ts'
+import { migrate, migrations } from '../migrate.ts'
 import type { DatabaseSnapshot, Db, Store } from '../store.ts'
 import { type CheckedTable, type TableChecksum, valueChecksum } from '../table-checksums.ts'
 import { copyRows, insertStep, type Step, updateStep } from './batches.ts'
@@ -134,7 +134,6 @@ async function readSource(
  */
 async function createSchema(target: Store, state: SourceState): Promise<void> {
   await migrate(target, migrations, {
-    ...noTools,
     finish: async (db, dialect) => {
       await createProgress(db, dialect, state)
       for (const table of ['migrations', ...housekeepingTables]) await sql`delete from ${sql.table(table)}`.execute(db)

@@ -39,6 +39,6 @@ function sentenceOf(error: unknown): string {
   const isOurs =
     error instanceof CommandError ||
     error instanceof Problem ||
-    (error instanceof Error && ['ConfigError', 'NewerDatabaseError', 'MissingProgramError'].includes(error.name))
+    (error instanceof Error && ['ConfigError', 'UnknownMigrationError', 'MissingProgramError'].includes(error.name))
   return isOurs ? message : `${message.replace(/([^.!?])$/, '$1.')} (ACCORD_LOG_LEVEL=debug shows more.)`
 }

@@ -4,10 +4,8 @@ import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync, realpathSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { makeFolder } from '../../db/disk.ts'
-import { type MigrationTools, migrate, migrations } from '../../db/migrate.ts'
 import { databaseFile, displayUrl, openStore, type Store, type StoreOptions } from '../../db/store.ts'
 import { type Config, ConfigError } from '../config/config.ts'
-import { createEncryption } from '../kernel/auth/encryption.ts'
 import { accessProblem, isDiskFull } from './access-problems.ts'
 import { writeFileAtomic } from './atomic-file.ts'
 import { assertNotLost, filesFolder, markInstalled, markInstalling, restoringMark, secretFile } from './installation.ts'
@@ -114,29 +112,6 @@ export function getOrCreateSecret(config: Config): { secret: string; isNew: bool
     )
   return { secret, isNew: false }
 }
-
-/**
- * Applies the pending migrations and returns their names. Only a migration that encrypts values
- * needs the secret.
- */
-export const migrateData = (
-  config: Config,
-  store: Store,
-  rebuildSearch: NonNullable<MigrationTools['rebuildSearch']>,
-): Promise<string[]> =>
-  migrate(store, migrations, {
-    rebuildSearch,
-    seal(text) {
-      const secret = presentSecret(config)
-      // A database with values to encrypt is not new, so it must already have a secret.
-      if (secret === null)
-        throw new ConfigError(
-          'ACCORD_SECRET',
-          `is not set and ${secretFile(config)} does not contain one. Restore it from a backup.`,
-        )
-      return createEncryption(secret).encrypt(text)
-    },
-  })
 
 /** Returns a function that reads the contract for the documentation (published-contract.ts). */
 export const openPublished = (config: Config): (() => Published | null) =>

@@ -257,7 +257,7 @@ needing('postgres').describe(
         const newer = await installed()
         await administrate(newer.database, `insert into migrations values ('9999_future', now())`)
         expect(await refusal(newer.config)).toBe(
-          'This database was migrated by a newer version of Accord CRM (9999_future). Install that version, or restore a backup made before it.\n',
+          'This database has the migration 9999_future, which this version of Accord CRM does not know: a newer version or a release candidate has migrated it. Install that version, or restore a backup made before it.\n',
         )
       })
 

@@ -26,7 +26,7 @@ it.each([9, 10])('after %i migrations it is the id that it will have', async (co
   const idAfter = async (known: typeof migrations): Promise<string | null> => {
     const store = openStore(url)
     try {
-      for (const { up } of known) await up(store.db as never, store.dialect, { seal: (text) => text })
+      for (const { up } of known) await up(store.db as never, store.dialect)
       await store.db.schema
         .createTable('migrations')
         .ifNotExists()

@@ -14,6 +14,7 @@ import { renderTables } from '../../db/schema/introspect.ts'
 import { openStore, type Store } from '../../db/store.ts'
 
 const folder = new URL('../../db/migrations/', import.meta.url)
+const further = [...migrations, { name: '9999_further', up: () => Promise.resolve() }]
 
 async function withMigrated(work: (store: Store) => Promise<void>): Promise<void> {
   const store = openStore('sqlite::memory:')
@@ -48,13 +49,11 @@ describe('migrate', () => {
     try {
       await migrate(store)
       expect(readdirSync(data)).not.toContain('backups')
-      await store.db.deleteFrom('migrations').where('name', '=', '0015_archives').execute()
-      await sql`drop table archives`.execute(store.db)
-      expect(await migrate(store)).toEqual(['0015_archives'])
+      expect(await migrate(store, further)).toEqual(['9999_further'])
       const copies = readdirSync(join(data, 'backups'))
       expect(copies).toEqual([expect.stringMatching(/^accord-\d{4}-\d\d-\d\dT[\d-]+Z\.db$/)])
       const copy = openStore(`sqlite:${join(data, 'backups', copies[0] ?? '')}`)
-      expect(await pendingMigrations(copy)).toEqual(['0015_archives'])
+      expect(await pendingMigrations(copy, further)).toEqual(['9999_further'])
       await copy.close()
     } finally {
       await store.close()
@@ -105,8 +104,7 @@ describe('migrate', () => {
       mkdirSync(folder)
       const old = [1, 2, 3, 4, 5, 6].map((day) => `accord-2026-01-0${day}T00-00-00-000Z.db`)
       for (const name of [...old, 'mine.db']) writeFileSync(join(folder, name), '')
-      const further = { name: '9999_further', up: () => Promise.resolve() }
-      await migrate(store, [...migrations, further])
+      await migrate(store, further)
       const left = readdirSync(folder).sort()
       expect(left).toHaveLength(6)
       expect(left).toEqual(expect.arrayContaining([...old.slice(-4), 'mine.db']))
@@ -122,15 +120,14 @@ describe('migrate', () => {
     try {
       const store = openStore(url)
       await migrate(store)
-      await store.db.deleteFrom('migrations').where('name', '=', '0015_archives').execute()
-      await sql`drop table archives`.execute(store.db)
       const before = await store.image()
       await store.close()
       // The process may not write files as large as the database.
       const program = `
         const { openStore } = await import('${new URL('../../db/store.ts', import.meta.url)}')
-        const { migrate } = await import('${new URL('../../db/migrate.ts', import.meta.url)}')
-        await migrate(openStore('${url}')).catch((error) => console.log(error.message))`
+        const { migrate, migrations } = await import('${new URL('../../db/migrate.ts', import.meta.url)}')
+        const further = { name: '9999_further', up: () => Promise.resolve() }
+        await migrate(openStore('${url}'), [...migrations, further]).catch((error) => console.log(error.message))`
       const tsx = createRequire(import.meta.url).resolve('tsx')
       const said = execFileSync(
         'bash',
@@ -198,11 +195,17 @@ describe('migrate', () => {
     await store.close()
   })
 
-  it('refuses a database from a newer version', () =>
+  it.each([
+    ['a newer version', '9999_future'],
+    ['a release candidate', '0054_stored_references'],
+  ])('refuses a database from %s', (_whose, name) =>
     withMigrated(async (store) => {
-      await store.db.insertInto('migrations').values({ name: '9999_future', applied_at: 'later' }).execute()
-      await expect(migrate(store)).rejects.toThrow('newer version of Accord CRM (9999_future)')
-    }))
+      await store.db.insertInto('migrations').values({ name, applied_at: 'then' }).execute()
+      await expect(migrate(store)).rejects.toThrow(
+        `This database has the migration ${name}, which this version of Accord CRM does not know: a newer version or a release candidate has migrated it. Install that version, or restore a backup made before it.`,
+      )
+    }),
+  )
 })
 
 describe('the migration files', () => {

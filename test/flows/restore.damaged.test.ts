@@ -138,7 +138,7 @@ describe('a damaged backup', () => {
     retold(folder, () => told)
     const { stderr } = await restore(folder, { verify: true })
     expect(stderr).toBe(
-      'This database was migrated by a newer version of Accord CRM (9999_future). Install that version, or restore a backup made before it.\n',
+      'This database has the migration 9999_future, which this version of Accord CRM does not know: a newer version or a release candidate has migrated it. Install that version, or restore a backup made before it.\n',
     )
   })
 })

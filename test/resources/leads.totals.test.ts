@@ -1,9 +1,8 @@
-// Lead totals (db/migrations/0021): after any change they equal the sums over the leads, and a
+// Lead totals (db/migrations/0006): after any change they equal the sums over the leads, and a
 // board from totals equals a board from sums.
 import fc from 'fast-check'
 import { sql } from 'kysely'
 import { describe, expect, it } from 'vitest'
-import { migrate } from '../../db/migrate.ts'
 import { deal } from '../support/deals.ts'
 import { statementsOf } from '../support/statements.ts'
 import { useServer } from '../support/using.ts'
@@ -89,20 +88,6 @@ describe('the totals', () => {
     ])
     await server.store.db.deleteFrom('leads').execute()
     expect(await kept()).toEqual([])
-  })
-
-  it('are made by the migration from the leads there are', async () => {
-    const { db } = server.store
-    await lead({ lead_value: 12.5 })
-    await lead({ user_id: null, lead_value: 0.0001 })
-    for (const event of ['insert', 'delete', 'update'])
-      await sql`drop trigger ${sql.ref(`lead_totals_${event}`)}`.execute(db)
-    await sql`drop table lead_totals`.execute(db)
-    await db.deleteFrom('migrations').where('name', '=', '0021_lead_totals').execute()
-    expect(await migrate(server.store)).toEqual(['0021_lead_totals'])
-    expect(await kept()).toHaveLength(2)
-    await lead()
-    expect(await kept()).toEqual(await counted())
   })
 })
 

@@ -1,9 +1,7 @@
-// Secrets of webhooks: values of headers and query parameters are write-only, are sent only to the
-// address that they were set for, and are encrypted in older databases by a migration.
+// Secrets of webhooks: values of headers and query parameters are write-only, and are sent only to
+// the address that they were set for.
 import { sql } from 'kysely'
 import { describe, expect, it } from 'vitest'
-import { migrate, migrations } from '../../db/migrate.ts'
-import { openStore } from '../../db/store.ts'
 import { createEncryption } from '../../src/kernel/auth/encryption.ts'
 import { escapeHtml } from '../../src/kernel/values/format.ts'
 import { redact } from '../../src/resources/webhooks/send.ts'
@@ -229,65 +227,5 @@ describe('values of headers and query parameters', () => {
     expect((await server.admin.get(`${path}/${id}`)).body.data.headers).toEqual([shown.headers[0]])
     expect((await put(id, { headers: body().headers })).status).toBe(200)
     expect(await sentBy(id)).toEqual(sent)
-  })
-})
-
-describe('a database from before values were write-only', () => {
-  const before = migrations.slice(
-    0,
-    migrations.findIndex(({ name }) => name.endsWith('_automation') && Number(name.slice(0, 4)) > 7),
-  )
-  const at = '2026-01-01T00:00:00.000Z'
-  const stored = {
-    url: `https://example.com/hooks?code=${hidden.query}`,
-    headers: [{ key: 'Authorization', value: hidden.header }],
-    query_params: [{ key: 'key', value: hidden.param }],
-  }
-
-  async function old() {
-    const store = openStore('sqlite::memory:')
-    await migrate(store, before)
-    await sql`insert into webhooks (name, name_key, url, headers, query_params, secret_sealed, created_at, updated_at)
-      values ('Old', 'old', ${stored.url}, ${JSON.stringify(stored.headers)},
-        ${JSON.stringify(stored.query_params)}, 'x', ${at}, ${at})`.execute(store.db)
-    const snapshot = JSON.stringify({ id: 1, name: 'Old', ...stored })
-    await sql`insert into events (name, entity_type, entity_id, actor_type, request_id, origin, before, after, created_at)
-      values ('settings.webhook.update.after', 'webhooks', 1, 'system', 'r', 'api', ${snapshot}, ${snapshot}, ${at})`.execute(
-      store.db,
-    )
-    const attempts = JSON.stringify([{ status: 200, error: null, response_excerpt: `You sent ${hidden.header}` }])
-    await sql`insert into webhook_deliveries (webhook_id, dedupe_key, message_id, event, entity_type, attempts, created_at,
-      updated_at) values (1, 'a', 'a', 'lead.create.after', 'leads', ${attempts}, ${at}, ${at})`.execute(store.db)
-    return store
-  }
-
-  it('holds them encrypted after its migration, and nowhere in clear', async () => {
-    const seal = createEncryption('a secret of at least thirty-two characters')
-    const store = await old()
-    await migrate(store, migrations, { seal: seal.encrypt })
-    const row = await store.db.selectFrom('webhooks').selectAll().executeTakeFirstOrThrow()
-    expect(row.url).toBe('https://example.com/hooks')
-    const opened = (text: string) =>
-      JSON.parse(text).map(({ key, sealed }: { key: string; sealed: string }) => [key, seal.decrypt(sealed)])
-    expect([...opened(row.headers_sealed), ...opened(row.query_params_sealed)]).toEqual([
-      ['Authorization', hidden.header],
-      ['code', hidden.query],
-      ['key', hidden.param],
-    ])
-    const event = await store.db.selectFrom('events').select(['before', 'after']).executeTakeFirstOrThrow()
-    expect(JSON.parse(event.after ?? '')).toMatchObject({
-      url: 'https://example.com/hooks',
-      headers: [shown.headers[0]],
-      query_params: shown.query_params,
-    })
-    const deliveries = await store.db.selectFrom('webhook_deliveries').selectAll().execute()
-    expect(JSON.stringify([row, event, deliveries])).not.toContain('hush')
-    await store.close()
-  })
-
-  it('is not migrated without the secret', async () => {
-    const store = await old()
-    await expect(migrate(store)).rejects.toThrow('no secret')
-    await store.close()
   })
 })

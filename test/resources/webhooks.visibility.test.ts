@@ -1,9 +1,7 @@
 // A webhook sends only records that the user who last changed it may see.
-import { sql } from 'kysely'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { permissionKeys } from '../../src/contract/operations.gen.ts'
 import type { Caller } from '../support/app.ts'
-import { changersAfter } from '../support/changers.ts'
 import { given, unique } from '../support/given.ts'
 import { useReceiver } from '../support/outside.ts'
 import { useServer } from '../support/using.ts'
@@ -211,16 +209,4 @@ describe('nothing is sent, and the webhook and the log say so', () => {
     expect((await get(id)).silent_reason).toBeNull()
     expect(new Set(sent().map(({ data }) => data.entity_type))).toEqual(new Set(['persons']))
   })
-})
-
-it('a webhook from before is that of its last change, else of the first administrator', async () => {
-  const changers = await changersAfter({
-    migration: '0050_webhook_changer',
-    table: 'webhooks',
-    event: 'settings.webhook.update.after',
-    insert: (db, id, at) =>
-      sql`insert into webhooks (id, name, name_key, url, secret_sealed, created_at, updated_at)
-        values (${id}, ${`w${id}`}, ${`w${id}`}, 'https://example.com', 'x', ${at}, ${at})`.execute(db),
-  })
-  expect(changers).toEqual([3, null, 2])
 })

@@ -119,8 +119,8 @@ export function checkDatabasePermissions(config: Config): CheckResult {
 export async function checkEncryption(store: Store, config: Config): Promise<CheckResult> {
   const { values, unreadable } = await checkEncryptedValues(store.db, config, presentSecret(config))
   if (unreadable.length === 0) {
-    // The table `installation` stores the check value of the secret. Migration 0026 creates the
-    // table, so an older database lacks it.
+    // The table `installation` stores the check value of the secret. A database with pending
+    // migrations may lack the table.
     const problem = (await hasTable(store, 'installation')) ? await secretProblem(config, store) : null
     return problem === null ? null : `ACCORD_SECRET ${problem}`
   }

@@ -1,14 +1,16 @@
 // `accord install`: prepares a data folder for the server. Each step first checks whether it is
 // needed, so that a second run does only the missing steps.
+
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { installationOf } from '../../../db/installation.ts'
+import { migrate, migrations } from '../../../db/migrate.ts'
 import { seed } from '../../../db/seed.ts'
 import type { Store } from '../../../db/store.ts'
 import { type Config, ConfigError } from '../../config/config.ts'
 import { envTemplate } from '../../config/settings-text.ts'
 import { writeFileAtomic } from '../../installation/atomic-file.ts'
-import { getOrCreateSecret, migrateData, openData, publishContract } from '../../installation/data-folder.ts'
+import { getOrCreateSecret, openData, publishContract } from '../../installation/data-folder.ts'
 import { markInstalled } from '../../installation/installation.ts'
 import { openFiles } from '../../installation/open-files.ts'
 import { ensureSecret } from '../../installation/secret.ts'
@@ -85,7 +87,7 @@ export async function install(
   const done: string[] = []
   if (config.adminPassword !== null && (await isEmpty(store))) refuseWeak(config.adminPassword, config.adminEmail)
   if (writeEnvironmentFile(folder)) done.push('Wrote .env with every setting commented out.')
-  const migrated = await migrateData(config, store, rebuildSearch)
+  const migrated = await migrate(store, migrations, { rebuildSearch })
   const { isNew } = await ensureSecret(config, store, { accept: acceptSecret })
   if (isNew) done.push(`Generated the secret in ${config.dataDir}. Back it up: without it encrypted values are lost.`)
   if (migrated.length > 0) done.push(`Applied ${counted(migrated.length, 'migration')}.`)

@@ -1,5 +1,5 @@
 // Returns the number and total value of leads per stage. Reads the table lead_totals, which
-// triggers maintain (db/migrations/0021). The table supports only filters by owner, stage and
+// triggers maintain (db/migrations/0006). The table supports only filters by owner, stage and
 // status.
 import { type SqlBool, sql } from 'kysely'
 import type { Context } from '../../kernel/context.ts'

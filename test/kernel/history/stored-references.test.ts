@@ -1,8 +1,6 @@
 // References inside stored rules: what a workflow, campaign, form, template, webhook or import
 // names cannot be deleted, by any of the ways of deleting it.
-import { sql } from 'kysely'
 import { describe, expect, it } from 'vitest'
-import { up } from '../../../db/migrations/0054_stored_references.ts'
 import { systemContext } from '../../../src/kernel/context.ts'
 import { completeImport } from '../../../src/resources/data-transfer/run/states.ts'
 import { file, form as multipart } from '../../support/form.ts'
@@ -476,55 +474,6 @@ describe('a refused deletion', () => {
     for (let made = 0; made < 21; made++)
       await workflow({ conditions: [{ attribute: 'tag_ids', operator: '!{}', value: [id] }] })
     expect((await server.admin.delete(`/tags/${id}`)).body.conflicts).toHaveLength(20)
-  })
-})
-
-describe('the migration', () => {
-  it('finds the references that the saves of the same records wrote', async () => {
-    const { db, dialect } = server.store
-    const own = await attribute({ entity_type: 'persons', type: 'select', options: [{ name: 'A' }, { name: 'B' }] })
-    const [a] = own.options as { id: number }[]
-    const field = await attribute({ type: 'multiselect', options: [{ name: 'A' }, { name: 'B' }] })
-    const { id: tag } = await make.tag({ name: `T${unique()}` })
-    const { id: mail } = await template(`{%persons.${own.code}%}`, `{%leads.${field.code}%}`)
-    const { id: hook } = await create('/settings/webhooks', {
-      name: `H${unique()}`,
-      url: `https://example.com/{%persons.${own.code}%}`,
-      payload_type: 'raw',
-      raw_payload_type: 'text',
-      payload: `{%leads.${field.code}%}`,
-    })
-    await workflow({
-      conditions: [
-        { attribute: 'tag_ids', operator: '!{}', value: [tag] },
-        { attribute: 'lead_source_id', operator: '!=', value: 1 },
-      ],
-      actions: [
-        { id: 'update_lead', attribute: 'user_id', value: 1 },
-        { id: 'update_lead', attribute: field.code, value: (field.options as { id: number }[]).map(({ id }) => id) },
-        { id: 'update_person', attribute: own.code, value: a?.id },
-        { id: 'send_email_to_person', value: mail },
-        { id: 'trigger_webhook', value: hook },
-        { id: 'add_note_as_activity', value: `{%leads.${field.code}%}` },
-      ],
-    })
-    await workflow({
-      entity_type: 'activities',
-      event: 'activity.update.after',
-      conditions: [{ attribute: 'user_id', operator: '==', value: 1 }],
-      actions: [{ id: 'send_email_to_participants', value: 1 }],
-    })
-    await campaign({ 'tag_id[not]': [tag], user_id: [1], custom_attributes: { [String(own.code)]: `${a?.id}` } })
-    await form([{ attribute_id: own.id, default_value: a?.id }])
-    const rows = async () =>
-      (
-        await sql<object>`select * from stored_references
-        order by from_type, from_id, field, to_type, to_id`.execute(db)
-      ).rows
-    const saved = await rows()
-    await db.schema.dropTable('stored_references').execute()
-    await up(db as never, dialect)
-    expect(await rows()).toEqual(saved)
   })
 })
 

@@ -3,20 +3,7 @@
 
 import { type Kysely, sql } from 'kysely'
 import type { Dialect } from '../dialect.ts'
-import {
-  addColumn,
-  createIndex,
-  createTable,
-  id,
-  integer,
-  json,
-  key,
-  nullable,
-  oneOf,
-  text,
-  timestamp,
-  timestamps,
-} from '../schema/columns.ts'
+import { createTable, id, integer, json, key, nullable, oneOf, text, timestamp, timestamps } from '../schema/columns.ts'
 
 export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
   await createTable(
@@ -78,10 +65,7 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
     { id: id(), name: text(), last_event_id: integer(0) },
     { unique: [['name']] },
   )
-  // A new reader skips the events that already exist.
-  const last = sql`select coalesce(max(id), 0) from events`
-  for (const name of ['webhooks', 'workflows'])
-    await sql`insert into event_readers (name, last_event_id) values (${name}, (${last}))`.execute(db)
+  for (const name of ['webhooks', 'workflows']) await sql`insert into event_readers (name) values (${name})`.execute(db)
   await createTable(
     db,
     dialect,
@@ -89,8 +73,4 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
     { id: id(), scope: text(), address: key(), window_start: timestamp(), count: integer(0) },
     { unique: [['scope', 'address', 'window_start']], indexes: [['window_start']] },
   )
-  await addColumn(db, dialect, 'events', 'workflow_run_id', nullable(integer()))
-  // The first event of the same transaction. Null for the first event itself.
-  await addColumn(db, dialect, 'events', 'first_event_id', nullable(integer()))
-  await createIndex(db, dialect, 'events', { columns: ['created_at'] })
 }

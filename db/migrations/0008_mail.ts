@@ -1,5 +1,5 @@
-// Creates the tables of e-mails, their folders, their attachments, and the references between
-// e-mails, which form threads.
+// Creates the tables of e-mail templates, of e-mails with their folders, attachments, tags and the
+// references between them, which form threads, and of the positions in mailboxes.
 
 import type { Kysely } from 'kysely'
 import type { Dialect } from '../dialect.ts'
@@ -23,6 +23,21 @@ import {
 const folders = ['inbox', 'important', 'starred', 'draft', 'outbox', 'sent', 'spam', 'trash']
 
 export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
+  await createTable(
+    db,
+    dialect,
+    'email_templates',
+    {
+      id: id(),
+      name: text(),
+      name_key: key(),
+      subject: text(),
+      content: text(),
+      ...timestamps(),
+      ...version(),
+    },
+    { unique: [['name_key']], indexes: listed },
+  )
   await createTable(
     db,
     dialect,
@@ -59,6 +74,13 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
       user_id: references('users', 'set null'),
       ...timestamps(),
       ...version(),
+      raw_file_id: references('files', 'set null'),
+      /** The Reply-To addresses of a received e-mail. An answer goes to them. */
+      reply_addresses: json('[]'),
+      /** The time at which a sent e-mail came back. Its API status is then `bounced`. */
+      bounced_at: nullable(timestamp()),
+      /** The time at which a queued e-mail is sent. */
+      send_at: nullable(timestamp()),
     },
     {
       unique: [['message_id']],
@@ -66,10 +88,13 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
         ['subject_key', 'id'],
         ['message_id_key'],
         ['sent_at', 'id'],
-        ['status', 'id'],
+        ['status', 'bounced_at', 'id'],
         ['thread_id', 'id'],
         ['user_id', 'id'],
         ...listed,
+        ['is_read', 'id'],
+        ['source', 'id'],
+        ['sender_type', 'id'],
       ],
     },
   )
@@ -107,5 +132,20 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
     'email_tags',
     { email_id: references('emails', 'cascade'), tag_id: references('tags', 'cascade') },
     { primaryKey: ['email_id', 'tag_id'] },
+  )
+  await createTable(
+    db,
+    dialect,
+    'mailboxes',
+    {
+      id: id(),
+      account: text(),
+      path: text(),
+      /** The UIDVALIDITY of the mailbox. Stored UIDs are valid only while it is the same. */
+      uid_validity: text(),
+      last_uid: integer(0),
+      ...timestamps(),
+    },
+    { unique: [['account', 'path']] },
   )
 }

@@ -46,9 +46,6 @@ const remove = `update lead_totals set (count, units, parts) = (count - 1, units
     delete from lead_totals where ${isOfOld} and count = 0;`
 
 const statements = [
-  `insert into lead_totals (owner_id, stage_id, status, count, units, parts)
-    select coalesce(user_id, 0), coalesce(lead_pipeline_stage_id, 0), coalesce(status, 0), count(*), sum(lead_value / 10000), sum(lead_value % 10000)
-    from leads where true group by coalesce(user_id, 0), coalesce(lead_pipeline_stage_id, 0), coalesce(status, 0)`,
   `create trigger lead_totals_insert after insert on leads begin ${add} end`,
   `create trigger lead_totals_delete after delete on leads begin ${remove} end`,
   `create trigger lead_totals_update after update of user_id, lead_pipeline_stage_id, status, lead_value on leads

@@ -1,11 +1,14 @@
-// Creates the tables of activities, their participants, and their links to records.
+// Creates the tables of uploaded files, and of activities with their participants, files and links
+// to records. A file has the uploader and, after it is attached, the record that it belongs to. The
+// bytes are stored under their hash, outside the database.
 
-import type { Kysely } from 'kysely'
+import { type Kysely, sql } from 'kysely'
 import type { Dialect } from '../dialect.ts'
 import {
   createTable,
   flag,
   id,
+  integer,
   key,
   listed,
   nullable,
@@ -18,6 +21,33 @@ import {
 } from '../schema/columns.ts'
 
 export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
+  await createTable(
+    db,
+    dialect,
+    'files',
+    {
+      id: id(),
+      name: text(),
+      size: integer(),
+      content_type: text(),
+      sha256: text(),
+      user_id: references('users', 'set null'),
+      /**
+       * The resource name of the record that the file is attached to. Null for an unattached file.
+       */
+      owner_type: nullable(text()),
+      owner_id: nullable(integer()),
+      created_at: timestamp(),
+    },
+    { indexes: [['sha256'], ['owner_type', 'owner_id'], ['created_at', 'id']] },
+  )
+  // For the total size of the unattached files of a user.
+  await db.schema
+    .createIndex('files_unattached_index')
+    .on('files')
+    .columns(['user_id', 'size'])
+    .where(sql<boolean>`owner_type is null`)
+    .execute()
   await createTable(
     db,
     dialect,
@@ -35,6 +65,7 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
       user_id: references('users', 'set null'),
       ...timestamps(),
       ...version(),
+      is_all_day: flag(false),
     },
     {
       indexes: [
@@ -57,6 +88,12 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
       activity_id: references('activities', 'cascade'),
       user_id: nullable(references('users', 'cascade')),
       person_id: nullable(references('persons', 'cascade')),
+      response: nullable(oneOf(['accepted', 'tentative', 'declined'])),
+      /** The time of the answer, by which a later answer replaces an earlier one. */
+      responded_at: nullable(timestamp()),
+      /** The times of the activity when the answer arrived. It does not count for other times. */
+      answered_from: nullable(timestamp()),
+      answered_to: nullable(timestamp()),
     },
     {
       unique: [
@@ -66,11 +103,26 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
       checks: { one_participant: '("user_id" is null) <> ("person_id" is null)' },
     },
   )
+  await createTable(
+    db,
+    dialect,
+    'activity_files',
+    {
+      id: id(),
+      activity_id: references('activities', 'cascade'),
+      file_id: references('files', 'restrict'),
+      name: text(),
+      ...timestamps(),
+    },
+    { unique: [['activity_id', 'file_id']] },
+  )
   for (const [noun, table] of [
     ['lead', 'leads'],
     ['person', 'persons'],
     ['organization', 'organizations'],
     ['product', 'products'],
+    ['warehouse', 'warehouses'],
+    ['quote', 'quotes'],
   ] as const) {
     await createTable(
       db,
