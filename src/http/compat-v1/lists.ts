@@ -2,6 +2,7 @@
 // the contract. Unknown filters are ignored. A filter that cannot match any record gives an empty
 // list.
 import type { OperationFact } from '../../contract/operations.gen.ts'
+import { fieldValues } from './names.ts'
 import type { RewriteRow } from './rows.ts'
 import { isFields, type JsonFields, textOfField, type Vocabulary } from './values.ts'
 
@@ -45,9 +46,18 @@ export function listQuery(
     const parameter = parameterOf(name, fact, vocabulary)
     if (parameter === undefined && !address.test(name)) continue
     if (parameter === undefined || value === '') return emptyListQuery(query, known)
-    query.set(parameter, value)
+    query.set(parameter, contractValue(parameter, value))
   }
   return query
+}
+
+/** Returns the values of a filter, a list with commas, as the contract has them. */
+function contractValue(parameter: string, value: string): string {
+  const values = Object.entries(fieldValues[parameter.replace(/\[.*/, '')] ?? {})
+  return value
+    .split(',')
+    .map((sent) => values.find(([, old]) => old === sent)?.[0] ?? sent)
+    .join(',')
 }
 
 /**

@@ -30,6 +30,11 @@ const campaign = {
 const active = { is_active: 'status' }
 const stock = { available: 'on_hand' }
 
+/** The values of version 1, by field and value of the contract. */
+export const fieldValues: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  sender_type: { user: 'admin' },
+}
+
 /** The names by schema of the contract. A field with the same name in both has no entry. */
 export const fieldNames: Readonly<Record<string, FieldNames>> = Object.fromEntries([
   // The products of a request have the same name in version 1.

@@ -1,6 +1,8 @@
 // The table of the compatibility layer: one row for each route of version 1. A row
 // names the canonical operation and defines how its request and reply are converted.
+
 import type { OperationId } from '../../contract/types.ts'
+import { fieldValues } from './names.ts'
 import { isFields, type JsonFields, valueOfType } from './values.ts'
 
 export type V1Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
@@ -208,16 +210,13 @@ const activities: RewriteRow[] = [
   massDestroy('/activities', 'Activities'),
 ]
 
-/** The word of version 1 for a user as the sender of a mail. */
-const mailUser = 'admin'
-
 /**
  * Replaces the sender of a mail by the word of version 1, and the id of each attachment by its file
  * id, because `attachment-download` gets only that id.
  */
 const asMail = (mail: JsonFields): JsonFields => ({
   ...mail,
-  user_type: mail.user_type === 'user' ? mailUser : mail.user_type,
+  user_type: fieldValues.sender_type?.[String(mail.user_type)] ?? mail.user_type,
   attachments: recordsOf({ data: mail.attachments }).map((each) => ({ ...each, id: each.file_id })),
   ...(isFields(mail.parent) && mail.parent.user_type !== undefined && { parent: asMail(mail.parent) }),
 })
@@ -251,7 +250,7 @@ const [listMails, showMail, createMail, changeMail, deleteMail] = records('/mail
   ...mailFiles,
 }) as [RewriteRow, RewriteRow, RewriteRow, RewriteRow, RewriteRow]
 const mails: RewriteRow[] = [
-  { ...listMails, arrange: (sent) => (sent.user_type === mailUser ? { ...sent, user_type: 'user' } : sent) },
+  listMails,
   showMail,
   createMail,
   {

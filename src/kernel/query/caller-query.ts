@@ -29,7 +29,7 @@ const statementsOf = perOwner((_store: Store) => createStatements(3_000))
 function callerKey({ user, token, operation, visibleRecord }: SqlCaller): string | null {
   const isLimited = user !== null && (user.visibleOwners !== null || user.permissions !== 'all')
   if (visibleRecord !== undefined && isLimited) return null
-  return `${operation} ${user === null ? '' : userKey(user)} ${token?.abilities.join() ?? ''}`
+  return `${operation} ${user === null ? '' : userKey(user)} ${token === null ? 'all' : `[${token.abilities.join()}]`}`
 }
 
 const userKey = perOwner(({ id, permissions, visibleOwners }: NonNullable<SqlCaller['user']>) => {

@@ -727,6 +727,10 @@ describe('mails', () => {
     expect(Object.keys(errors)).toEqual(['reply_to.0'])
     const listed = async (query: string) => (await v1.get(`/mails?id=${data.id}&${query}`)).body.data.length
     expect([await listed('user_type=admin'), await listed('user_type=person')]).toEqual([1, 0])
+    const lists = ['user_type=admin,person', 'user_type[]=admin', 'user_type[]=person&user_type[]=admin']
+    for (const query of [...lists, 'search=user_type:admin', 'user_type[not]=person'])
+      expect(await listed(query), query).toBe(1)
+    expect(await listed('user_type[not]=admin')).toBe(0)
   })
 
   it('are deleted for good, unless the request names the trash', async () => {

@@ -90,7 +90,7 @@ function checkPlaces(bytes: Buffer, parts: readonly string[]): void {
 /** The number of the last row that a sheet can have. */
 const maxRow = 1_048_576
 
-const isSheet = (part: string): boolean => /^\/?xl\/worksheets\/.*\.xml$/i.test(part)
+const isSheet = (part: string): boolean => /^\/?xl\/worksheets\/(?!_rels\/)/i.test(part)
 
 function xmlOf(bytes: Buffer, part: string): Buffer {
   const { buffer, byteOffset, length } = unzipSync(bytes, { filter: ({ name }) => name === part })[part] ?? Buffer.of()
