@@ -62,9 +62,8 @@ export function orderText({ db }: Pick<Context, 'db'>, keys: readonly Key[]): st
 
 /**
  * Adds the `order by` clause. Nulls sort last in ascending and descending order.
- * `nulls last` is omitted where the database sorts nulls last by default, because a database index
- * can then supply the order. A reversed query has `nulls first` instead, which is omitted in the
- * same way.
+ * `nulls last` is omitted where it is the default of the database, because an index can then supply
+ * the order. A reversed query has `nulls first`, also omitted where it is the default.
  */
 export function ordered<Row>(
   { services }: Context,

@@ -34,7 +34,10 @@ export type RecordKey = 'name' | 'email' | 'sku'
 export interface KeyColumn {
   column: string
   keyOf: (text: string) => string
-  /** Whether a name may differ in accents and blanks if no name differs in case only. */
+  /**
+   * Whether a name also matches names that differ in accents or blanks. Names that differ only in
+   * case come first.
+   */
   isFolded?: true
 }
 

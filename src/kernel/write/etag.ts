@@ -50,8 +50,8 @@ export function etagOf(reply: unknown, text: string, isRead: boolean): string | 
 export const encodedTag = (etag: string, encoding: string): string => etag.replace(/"$/, `-${encoding}"`)
 
 /**
- * Returns the ETags in a header. For the ETag of a compressed reply, also returns the ETag without
- * the suffix of the encoding, and for that of a list of parts the version of the record.
+ * Returns the ETags in a header. The ETag of a compressed reply also counts without the suffix of
+ * the encoding. The ETag of a list of parts also counts as the version of its record.
  */
 const tagsOf = (header: string): string[] =>
   header.split(',').flatMap((each) => {

@@ -26,7 +26,7 @@ type Stopped =
   | { kind: 'row'; errors: readonly RowError[] }
   /** A file cannot be read. Rows count from 1, and an error of the whole file also has row 1. */
   | { kind: 'file'; row: number }
-  /** An import cannot continue. The rows are those with errors, if too many of them have some. */
+  /** An import cannot continue. `failing` has the rows with errors when there are too many. */
   | { kind: 'import'; failing?: readonly ReportedRow[] }
   /** Another process works on the import or has changed it. */
   | { kind: 'process' }

@@ -33,7 +33,10 @@ export const findNamedStage: FindNamed = async (ctx, name, { path, params, body,
       )
 }
 
-/** Returns the pipeline of the lead, of all visible leads, or of new ones; null for several. */
+/**
+ * Returns the pipeline of the leads that the request names, or of a new lead. Returns null when the
+ * leads have several pipelines.
+ */
 async function usualPipeline(ctx: Context, path: string, sent: unknown): Promise<number | null> {
   if (path === operations.createLead.path) return defaultPipelineId(ctx)
   if (!path.startsWith(`${operations.createLead.path}/`)) return null

@@ -13,7 +13,8 @@ interface Change {
 
 /**
  * Puts the value into the body. Adds a change for a value that is not imported, because another
- * column has filled the field. Returns whether the column counts; that of a fallback may not.
+ * column has filled the field. Returns whether the column counts. The
+ * column of a fallback does not count when the field is filled.
  */
 export function putValue(
   body: Record<string, unknown>,

@@ -192,7 +192,7 @@ export function addressesOf({ personEmail, names }: RowDraft): string[] {
 
 /**
  * Returns the name of a lead's person. Deals of other programs may have an organization and no
- * person. The organization then stands for the person that a new lead needs to have it.
+ * person. The lead then gets a person with the name of the organization.
  */
 export function personNameOf({ names, body, personEmail, id }: RowDraft, treatment: ImportPlan['unknown']) {
   const hasNone = names.person === undefined && personEmail === undefined && body.person_id === undefined
