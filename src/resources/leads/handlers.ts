@@ -1,5 +1,7 @@
 // Handlers for the lead operations other than CRUD: move, mass update, product lines, tags,
 // export, and the lead lists of persons and organizations.
+import { type Bound, cachedQuery } from '../../../db/cached-query.ts'
+import type { Db } from '../../../db/store.ts'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { invalid, notFound, ValidationErrors } from '../../kernel/errors.ts'
@@ -26,25 +28,30 @@ import { leads } from './resource.ts'
 const tagged = createTagHandlers('leads', leads)
 type LineBody = { quantity?: number; price?: number }
 
+/** The pipeline of a lead, and a stage if it belongs to that pipeline. */
+const leadWithStage = cachedQuery((db: Db, id: Bound<number>, stageId: Bound<number>) =>
+  db
+    .selectFrom('leads')
+    .innerJoin('lead_pipelines', 'lead_pipelines.id', 'leads.lead_pipeline_id')
+    .leftJoin('lead_pipeline_stages as stage', (join) =>
+      join.onRef('stage.lead_pipeline_id', '=', 'leads.lead_pipeline_id').on('stage.id', '=', stageId),
+    )
+    .select(['lead_pipelines.name as pipeline', 'stage.id as stage'])
+    .where('leads.id', '=', id),
+)
+
 /**
  * Moves a lead to another stage of the lead's pipeline. Throws 422 for a stage of
  * another pipeline. The mass update also calls this function.
  */
 async function move(ctx: Context, id: number, body: Schema<'LeadMove'>): Promise<Schema<'Lead'>> {
   return transaction(ctx, async (ctx) => {
-    await leads.assertVisible(ctx, id)
-    const lead = await leads.get(ctx, id)
-    const stage = await ctx.db
-      .selectFrom('lead_pipeline_stages')
-      .select('lead_pipeline_id')
-      .where('id', '=', body.lead_pipeline_stage_id)
-      .executeTakeFirst()
-    if (stage?.lead_pipeline_id !== lead.lead_pipeline_id) {
-      throw invalid({
-        lead_pipeline_stage_id: [
-          `The pipeline ${lead.pipeline.name} has no stage with id ${body.lead_pipeline_stage_id}.`,
-        ],
-      })
+    const { lead_pipeline_stage_id: stageId } = body
+    const [lead] = await leadWithStage(ctx.db, id, stageId)
+    // The update checks that the caller may see the lead, so only a refusal checks it here.
+    if (lead?.stage === null) {
+      await leads.assertVisible(ctx, id)
+      throw invalid({ lead_pipeline_stage_id: [`The pipeline ${lead.pipeline} has no stage with id ${stageId}.`] })
     }
     return leads.update(ctx, id, body)
   })
