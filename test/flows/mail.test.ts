@@ -27,8 +27,9 @@ const server = useServer(() => ({
       }),
   ],
 }))
-const imap = useImap(server)
+// Before the schedule begins: it polls only a mailbox that it knows by then.
 beforeEach(() => receiver('webklex-imap'))
+const imap = useImap(server)
 afterAll(() => server.app.services.mailer.close())
 
 /** Sets the way in which the installation receives mail. */
