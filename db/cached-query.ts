@@ -37,9 +37,21 @@ interface CachedStatement {
 }
 
 /** The compiled statements of a cache by key. */
-export type Statements = Pick<LRUCache<string, CachedStatement>, 'get' | 'set'>
+type Statements = Pick<LRUCache<string, CachedStatement>, 'get' | 'set'>
 
-export const createStatements = (max: number): Statements => new LRUCache({ max })
+/**
+ * Returns a getter for the statements of a database engine, at most `max` of them. Each engine
+ * compiles to its own SQL.
+ */
+export function perEngine(max: number): (db: Db) => Statements {
+  const engines = new WeakMap<object, Statements>()
+  return (db) => {
+    const { adapter } = db.getExecutor()
+    const statements: Statements = engines.get(adapter) ?? new LRUCache({ max })
+    engines.set(adapter, statements)
+    return statements
+  }
+}
 
 /**
  * Returns a function that runs a query with values. `build` runs once for each engine and each
@@ -50,61 +62,60 @@ export const createStatements = (max: number): Statements => new LRUCache({ max 
 export function cachedQuery<Slots extends readonly AnyBound[], Row>(
   build: (db: Db, ...values: Slots) => Compilable<Row>,
 ): (db: Db, ...values: ValuesOf<Slots>) => Promise<Row[]> {
-  // Each engine compiles to its own SQL.
-  const engines = new WeakMap<object, Statements>()
-  return async (db, ...values) => {
-    const { adapter } = db.getExecutor()
-    const statements = engines.get(adapter) ?? createStatements(maxLengths)
-    engines.set(adapter, statements)
-    return runWithLists(db, { statements, key: '' }, values, (...slots) => build(db, ...(slots as unknown as Slots)))
-  }
+  const statementsOf = perEngine(maxLengths)
+  return (db, ...values) =>
+    runWithLists(db, { statements: statementsOf(db), key: '' }, values, (...slots) =>
+      build(db, ...(slots as unknown as Slots)),
+    )
 }
 
 /** The maximum number of statements of one query, one for each combination of list lengths. */
 const maxLengths = 100
 
-interface Place {
+/** Where a cached statement stands. */
+export interface StatementPlace {
   statements: Statements
   key: string
 }
 
-/** Runs a query like `cachedQuery`, with its statement at a given place. */
+/** Runs a query like `cachedQuery`, with its statement at a given place, or anew without one. */
 export async function runWithLists<Row>(
   db: Db,
-  { statements, key }: Place,
+  place: StatementPlace | null,
   values: readonly unknown[],
   build: (...slots: AnyBound[]) => Compilable<Row>,
 ): Promise<Row[]> {
   const lists = values.filter(Array.isArray)
   if (lists.some((list) => list.length === 0)) return []
   // A longer list is one parameter (long-lists.ts), and such queries are rare.
-  if (lists.some((list) => list.length > maxListParameters))
-    return (await db.executeQuery(build(...(values as AnyBound[])).compile())).rows
+  if (place === null || lists.some((list) => list.length > maxListParameters))
+    return (await runCached(db, null, values, () => build(...(values as AnyBound[])))).rows
   const padded = values.map((value) => (Array.isArray(value) ? padToBucket(value) : value))
   const lengths = padded.map((value) => (Array.isArray(value) ? value.length : ''))
-  const place = { statements, key: `${lengths} ${key}` }
   const query = () => {
     let index = 0
     const slot = () => sql.val(new Slot(index++))
     return build(...padded.map((value) => (Array.isArray(value) ? value.map(slot) : slot())))
   }
-  return (await runCached(db, place, padded.flat(), query)).rows
+  return (await runCached(db, { ...place, key: `${lengths} ${place.key}` }, padded.flat(), query)).rows
 }
 
 /**
- * Runs a query whose statement is cached under a key. Queries with equal keys must have the same
- * SQL. The SQL has slots for the values. SQL without slots has the values themselves, as its last
- * parameters; throws if it has others.
+ * Runs a query whose statement is cached at a place, or anew without one. Queries with equal keys
+ * must have the same SQL. The SQL has slots for the values. SQL without slots has the values
+ * themselves, as its last parameters; throws if it has others.
  */
 export async function runCached<Row>(
   db: Db,
-  { statements, key }: Place,
+  place: StatementPlace | null,
   values: readonly unknown[],
-  build: () => Compilable<Row> | Promise<Compilable<Row>>,
+  build: () => Compilable<Row>,
 ): Promise<QueryResult<Row>> {
+  if (place === null) return db.executeQuery<Row>(build().compile())
+  const { statements, key } = place
   let known = statements.get(key)
   if (known === undefined) {
-    const compiled = (await build()).compile()
+    const compiled = build().compile()
     const parameters = withSlots(compiled.parameters, values)
     // Without the query tree, which takes far more memory than the text.
     known = { query: CompiledQuery.raw(compiled.sql), parameters }

@@ -167,6 +167,5 @@ export const recordGuards: RecordGuards = {
   [operations.getToken.path]: tokens.assertVisible,
   [operations.getFile.path]: files.assertVisible,
   [operations.getJob.path]: locateJob,
-  [operations.updateLeadProduct.path]: async (ctx, id, productId) =>
-    void (await requireProductLine(ctx, id, productId)),
+  [operations.updateLeadProduct.path]: requireProductLine,
 }

@@ -64,7 +64,7 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
       header_row: nullable(integer()),
       sheet: nullable(text()),
       unknown_references: text('refuse'),
-      /** What the validation reports. */
+      /** The changes and warnings of the validation. */
       changes: json('[]'),
       warnings: json('[]'),
       missing_names: oneOf(['refuse', 'fill'], 'refuse'),

@@ -3,7 +3,7 @@
 // rewrite all documents, and `accord doctor` checks that no document is missing.
 
 import { sql } from 'kysely'
-import { type Bound, cachedQuery } from '../cached-query.ts'
+import { type Bound, cachedQuery, perEngine, runCached } from '../cached-query.ts'
 import type { Dialect } from '../dialect.ts'
 import { searchIndexTable as table } from '../housekeeping-tables.ts'
 import { isIn } from '../long-lists.ts'
@@ -134,16 +134,20 @@ async function writeDifference(
     await pause()
     changed.push(id)
     if (!after) await deleteDocument(db, entity, id)
-    else if (before) await updateDocument(db, entity, after)
+    else if (before) await updateDocument(db, entity, id, after.title, after.subtitle, after.body)
     else added.push(after)
   }
   for (const portion of portionsOf(added)) {
     await pause()
     const rows = portion.map((document) => ({ entity_type: entity, entity_id: document.id, ...columnsOf(document) }))
-    await db.insertInto(table).values(rows).execute()
+    const place = { statements: insertions(db), key: String(rows.length) }
+    await runCached(db, place, rows.flatMap(Object.values), () => db.insertInto(table).values(rows))
   }
   return changed
 }
+
+/** The statements that insert documents, by the number of documents. */
+const insertions = perEngine(100)
 
 const documents = cachedQuery((db: Db, entity: Bound<string>, ids: Bound<number[]>) =>
   db
@@ -160,12 +164,17 @@ const deleteDocument = cachedQuery((db: Db, entity: Bound<string>, id: Bound<num
   db.deleteFrom(table).where('entity_type', '=', entity).where('entity_id', '=', id),
 )
 
-const updateDocument = (db: Db, entity: string, document: SearchDocument): Promise<unknown> =>
-  db
-    .updateTable(table)
-    .set(columnsOf(document))
-    .where((eb) => eb.and({ entity_type: entity, entity_id: document.id }))
-    .execute()
+const updateDocument = cachedQuery(
+  (
+    db: Db,
+    entity: Bound<string>,
+    id: Bound<number>,
+    title: Bound<string>,
+    subtitle: Bound<string>,
+    body: Bound<string>,
+  ) =>
+    db.updateTable(table).set({ title, subtitle, body }).where('entity_type', '=', entity).where('entity_id', '=', id),
+)
 
 /**
  * The maximum number of documents in one insert statement. FTS5 writes a segment for each

@@ -1,4 +1,4 @@
-// What the commands of program.ts and import-command.ts share: examples, options, and settings.
+// Examples, options and settings that the commands of program.ts and import-command.ts share.
 import { type Command, Option } from 'commander'
 import { parse } from 'dotenv'
 import { type Config, environment, readConfig } from '../config/config.ts'

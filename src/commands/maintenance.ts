@@ -1,4 +1,4 @@
-// What an operator does now and then: `accord search rebuild`, `accord files clean`, `accord jobs`.
+// Commands for maintenance: `accord search rebuild`, `accord files clean` and `accord jobs`.
 import type { Config } from '../config/config.ts'
 import type { Context } from '../kernel/context.ts'
 import { Problem } from '../kernel/errors.ts'

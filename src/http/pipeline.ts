@@ -29,7 +29,7 @@ import { header, jsonType, type Rendered, renderJson } from './response.ts'
  * Functions by path that throw 404 or 412 for the record in the path. `id` and `below` are the ids
  * in the path, in order.
  */
-export type RecordGuards = Record<string, (ctx: Context, id: number, below: number) => Promise<void>>
+export type RecordGuards = Record<string, (ctx: Context, id: number, below: number) => Promise<unknown>>
 
 /** Functions by operation that check the rules for the valid fields of an invalid body. */
 export type Examiners = Partial<Record<OperationId, Examine>>

@@ -1,4 +1,4 @@
-// What sends e-mails: the types that smtp.ts and folder-mailer.ts share.
+// The types of a mailer, which smtp.ts and folder-mailer.ts share.
 import type { OutboundMessage } from './message.ts'
 
 export interface Mailer {

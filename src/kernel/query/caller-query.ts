@@ -1,16 +1,16 @@
 // Queries of a resource whose SQL depends on the caller: the rows that the caller may see. Their
 // statements are cached for each kind of caller, and the totals of lists until the next commit.
 import { createHash } from 'node:crypto'
-import type { Compilable, Expression } from 'kysely'
+import type { Compilable } from 'kysely'
 import { LRUCache } from 'lru-cache'
-import { type Bound, createStatements, runCached, runWithLists } from '../../../db/cached-query.ts'
+import { type Bound, perEngine, runCached, runWithLists, type StatementPlace } from '../../../db/cached-query.ts'
 import type { Store } from '../../../db/store.ts'
 import type { Context, Services } from '../context.ts'
 import { perOwner } from '../runtime/per-owner.ts'
 
 /**
- * What the SQL of a resource's rows may depend on. `callerKey` contains all of it, so that no
- * caller gets the statement of another one.
+ * The facts on which the SQL of a resource's rows may depend. `callerKey` contains all of them, so
+ * no caller gets the statement of another caller.
  */
 export interface SqlCaller {
   readonly user: Pick<NonNullable<Context['user']>, 'id' | 'permissions' | 'visibleOwners'> | null
@@ -20,7 +20,7 @@ export interface SqlCaller {
   readonly services: Pick<Services, 'store'>
 }
 
-const statementsOf = perOwner((_store: Store) => createStatements(3_000))
+const statementsOf = perEngine(3_000)
 
 /**
  * Returns a text that differs between callers whose SQL may differ; null for a caller who has just
@@ -38,6 +38,13 @@ const userKey = perOwner(({ id, permissions, visibleOwners }: NonNullable<SqlCal
   return `${id} ${createHash('sha1').update(rights).digest('base64')}`
 })
 
+/** Returns the place of a caller's statement; null for one that is not cached. */
+function placeOf(ctx: Context, name: string | null): StatementPlace | null {
+  const caller = callerKey(ctx)
+  if (name === null || caller === null) return null
+  return { statements: statementsOf(ctx.db), key: `${caller} ${name}` }
+}
+
 /**
  * Runs a query whose SQL depends on `name` and the caller alone. `values` are the last parameters
  * of its SQL. A query whose name is null is not cached.
@@ -46,27 +53,18 @@ export async function queryAsCaller<Row>(
   ctx: Context,
   name: string | null,
   values: readonly unknown[],
-  build: () => Compilable<Row> | Promise<Compilable<Row>>,
+  build: () => Compilable<Row>,
 ): Promise<Row[]> {
-  const caller = callerKey(ctx)
-  if (name === null || caller === null) return (await ctx.db.executeQuery((await build()).compile())).rows
-  const place = { statements: statementsOf(ctx.services.store), key: `${caller} ${name}` }
-  return (await runCached(ctx.db, place, values, build)).rows
+  return (await runCached(ctx.db, placeOf(ctx, name), values, build)).rows
 }
 
 /** Runs a query like `queryAsCaller` for a list of ids. Without ids it has no rows. */
-export async function queryByIds<Row>(
+export const queryByIds = <Row>(
   ctx: Context,
   name: string,
   ids: readonly number[],
   build: (ids: Bound<number[]>) => Compilable<Row>,
-): Promise<Row[]> {
-  if (ids.length === 0) return []
-  const caller = callerKey(ctx)
-  if (caller === null) return (await ctx.db.executeQuery(build(ids as unknown as Expression<number>[]).compile())).rows
-  const place = { statements: statementsOf(ctx.services.store), key: `${caller} ${name}` }
-  return runWithLists(ctx.db, place, [ids], (slots) => build(slots as Bound<number[]>))
-}
+): Promise<Row[]> => runWithLists(ctx.db, placeOf(ctx, name), [ids], (slots) => build(slots as Bound<number[]>))
 
 const maxResults = 2_000
 const results = perOwner(

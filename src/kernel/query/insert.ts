@@ -1,22 +1,19 @@
 // Inserts rows. The statement of an insert is cached by its table and columns.
 import type { Compilable } from 'kysely'
-import { createStatements, runCached } from '../../../db/cached-query.ts'
-import type { Store } from '../../../db/store.ts'
+import { perEngine, runCached } from '../../../db/cached-query.ts'
 import type { Context } from '../context.ts'
-import { perOwner } from '../runtime/per-owner.ts'
 
-const statementsOf = perOwner((_store: Store) => createStatements(500))
+const statementsOf = perEngine(500)
 
 /** Inserts a row and returns its id. Omits columns whose value is undefined. */
 export async function insert(ctx: Context, table: string, row: Readonly<Record<string, unknown>>): Promise<number> {
   const columns = Object.keys(row).filter((column) => row[column] !== undefined)
-  const { store } = ctx.services
-  const { returnsInsertId } = store.dialect
+  const { returnsInsertId } = ctx.services.store.dialect
   const build = (): Compilable<{ id: number }> => {
     const insertion = ctx.db.insertInto(table as never).values(row as never)
     return (returnsInsertId ? insertion : insertion.returning('id' as never)) as Compilable<{ id: number }>
   }
-  const place = { statements: statementsOf(store), key: `${table} ${columns}` }
+  const place = { statements: statementsOf(ctx.db), key: `${table} ${columns}` }
   const values = columns.map((column) => row[column])
   const { rows, insertId } = await runCached(ctx.db, place, values, build)
   const id = returnsInsertId ? insertId : rows[0]?.id

@@ -117,7 +117,7 @@ export interface RecordRules<Row, Write, Reply, SortKey extends string, WriteFie
    * Saves links, after the events of the record. Each link that changes has events of its own.
    * Without such an event the record is not read again. Must not change the row of the record.
    */
-  saveLinks?: (ctx: Context, id: number, body: Write, isNew: boolean) => Promise<unknown>
+  saveLinks?: (ctx: Context, id: number, body: Write, isNew: boolean) => Promise<void>
   /**
    * Returns the columns to set when a record is restored and some records that it referred to no
    * longer exist.

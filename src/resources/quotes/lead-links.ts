@@ -31,18 +31,17 @@ export async function describeLink(ctx: Context, { leadId, quoteId }: LeadQuote)
 }
 
 /**
- * Links a lead and a quote, and raises the version of the lead. The calling function must raise the
- * version of the quote. Returns whether the link is new.
+ * Links a lead and a quote, and raises the version of the lead. Does nothing for an existing
+ * link. The calling function must raise the version of the quote.
  */
-export async function linkLead(ctx: Context, { leadId, quoteId }: LeadQuote): Promise<boolean> {
-  if (await isLinked(ctx, { leadId, quoteId })) return false
+export async function linkLead(ctx: Context, { leadId, quoteId }: LeadQuote): Promise<void> {
+  if (await isLinked(ctx, { leadId, quoteId })) return
   const { link, target } = await describeLink(ctx, { leadId, quoteId })
   await write(ctx, 'leads.quote.create', { ...target, input: { quote_id: quoteId } }, async (ctx) => {
     await ctx.db.insertInto('lead_quotes').values({ lead_id: leadId, quote_id: quoteId }).execute()
     return { id: leadId, entity: link }
   })
   await leads.touch(ctx, leadId)
-  return true
 }
 
 /**
