@@ -2,15 +2,19 @@
 // statement per table, many rows per transaction.
 import type { Database } from 'better-sqlite3'
 
-export const sizes = (leads: number) => ({
+/** How many records hang on leads. `more` is a team that writes down everything it does. */
+export type Density = 'some' | 'more'
+
+export const sizes = (leads: number, density: Density) => ({
+  density,
   users: 10,
   tags: 20,
   products: 200,
   organizations: Math.ceil(leads / 10),
   persons: Math.ceil(leads / 2),
   leads,
-  activities: Math.floor(leads / 2),
-  emails: Math.floor(leads / 5),
+  activities: density === 'more' ? 2 * leads : Math.floor(leads / 2),
+  emails: density === 'more' ? leads : Math.floor(leads / 5),
   quotes: Math.floor(leads / 10),
 })
 

@@ -3,7 +3,7 @@
 import type { Database } from 'better-sqlite3'
 import { textKey } from '../../db/schema/search-folding.ts'
 import { randomOf } from '../fuzz/random.ts'
-import { addressOf, born, type Into, inParts, inserter, type Many, sizes } from './fill.insert.ts'
+import { addressOf, born, type Density, type Into, inParts, inserter, type Many, sizes } from './fill.insert.ts'
 import { others } from './fill.work.ts'
 
 const firstNames = 'Ada Ben Chloé Dmitri Elif Femi Grace Hiro Ines José Kofi Lena Mei Noor Oskar Priya'.split(' ')
@@ -30,8 +30,8 @@ const stamp = (time: number): string => new Date(time).toISOString()
 /** Records are created in the order of their ids. */
 const bornAt = (index: number, total: number): number => lastDay - span + Math.floor((index / total) * span)
 
-export function fillRows(database: Database, leads: number, seed: number): void {
-  const many = sizes(leads)
+export function fillRows(database: Database, leads: number, density: Density, seed: number): void {
+  const many = sizes(leads, density)
   const into: Into = (table) => inserter(database, table)
   /** The attribute whose unique values are the addresses of persons. */
   const emails = database

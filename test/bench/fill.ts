@@ -17,6 +17,7 @@ import { hashPassword } from '../../src/kernel/auth/passwords.ts'
 import { issueToken } from '../../src/kernel/auth/tokens.ts'
 import { searchDocuments } from '../../src/operations.ts'
 import { startServer, testConfig } from '../support/app.ts'
+import type { Density } from './fill.insert.ts'
 import { fillRows } from './fill.rows.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
@@ -42,11 +43,11 @@ const read = (path: string): Buffer => readFileSync(join(root, path))
  * Hashes the sources that determine the content of a filled database, except migrations and the
  * search index.
  */
-function fingerprintOf(leads: number): string {
+function fingerprintOf(leads: number, density: Density): string {
   const own = readdirSync(join(root, 'test/bench')).filter((name) => /^fill.*\.ts$/.test(name))
   const paths = ['db/schema/columns.ts', 'db/seed.ts']
   const files = [...paths, ...own.sort().map((name) => `test/bench/${name}`)]
-  return hashOf([leads, ...files.map((path) => hashOf(read(path)))].join())
+  return hashOf([leads, density, ...files.map((path) => hashOf(read(path)))].join())
 }
 
 /** Hashes the sources of the search index. If only these changed, only the index is rebuilt. */
@@ -61,12 +62,18 @@ const migrations = (): string[] =>
     .map((name) => `${name} ${hashOf(read(`db/migrations/${name}`))}`)
 
 /** Returns the path of a folder that is kept between runs. */
-export const keptFolder = (leads: number): string => join(tmpdir(), 'accord-bench', `${leads}`)
+export const keptFolder = (leads: number, density: Density = 'some'): string =>
+  join(tmpdir(), 'accord-bench', density === 'some' ? `${leads}` : `${leads}-${density}`)
 
 /** Fills the folder, or reuses it when it is up to date. */
-export async function fill(folder: string, leads: number, say: (text: string) => void = () => {}): Promise<Filled> {
+export async function fill(
+  folder: string,
+  leads: number,
+  say: (text: string) => void = () => {},
+  density: Density = 'some',
+): Promise<Filled> {
   const note = join(folder, 'bench.json')
-  const fingerprint = fingerprintOf(leads)
+  const fingerprint = fingerprintOf(leads, density)
   const known = { search: searchFingerprint(), migrations: migrations() }
   const kept = existsSync(note) ? (JSON.parse(readFileSync(note, 'utf8')) as Filled) : null
   if (kept?.fingerprint === fingerprint && kept.migrations.every((each, index) => each === known.migrations[index])) {
@@ -97,7 +104,7 @@ export async function fill(folder: string, leads: number, say: (text: string) =>
   for (const pragma of ['journal_mode = off', 'synchronous = off', 'cache_size = -200000', 'foreign_keys = off'])
     database.pragma(pragma)
   const indexes = takeIndexes(database)
-  fillRows(database, leads, seed)
+  fillRows(database, leads, density, seed)
   told('rows')
   for (const sql of indexes) database.exec(sql)
   told('indexes')

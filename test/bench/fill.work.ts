@@ -1,14 +1,18 @@
 // Inserts the dependents of leads: calls, e-mails and quotes, which the counts in a reply need.
 import { addressOf, born, type Into, type Many } from './fill.insert.ts'
 
-/** Every second lead gets an activity, every fifth an e-mail, and every tenth a quote. */
+/**
+ * Every second lead gets an activity, every fifth an e-mail, and every tenth a quote. With the
+ * density `more`, each lead gets two activities and an e-mail.
+ */
 export function others(into: Into, many: Many) {
   const [activity, activityOf] = [into('activities'), into('lead_activities')]
   const [email, folder, reference] = [into('emails'), into('email_folders'), into('email_references')]
   const [quote, quoteOf] = [into('quotes'), into('lead_quotes')]
+  const dense = many.density === 'more'
   return (index: number, { id, user, person, at }: { id: number; user: number; person: number; at: string }): void => {
-    if (index % 2 === 1 && index / 2 < many.activities) {
-      const number = (index + 1) / 2
+    const activities = dense ? [2 * index + 1, 2 * index + 2] : index % 2 === 1 ? [(index + 1) / 2] : []
+    for (const number of activities) {
       activity({
         type: 'call',
         title: `Call ${number}`,
@@ -21,8 +25,8 @@ export function others(into: Into, many: Many) {
       })
       activityOf({ lead_id: id, activity_id: number })
     }
-    if (index % 5 === 4) {
-      const number = (index + 1) / 5
+    const emails = dense ? [index + 1] : index % 5 === 4 ? [(index + 1) / 5] : []
+    for (const number of emails) {
       const message = `bench-${number}@example.com`
       email({
         subject: `Offer ${number}`,

@@ -55,7 +55,7 @@ const draw: Record<Kind, (random: Random, world: World, walk: Walk) => Asked> = 
     body: JSON.stringify({
       title: `Benchmark of ${random.pick(things)} ${random.whole(1, 999_999)}`,
       lead_value: random.whole(1, 99_999) / 4,
-      person_id: random.whole(1, sizes(leads).persons),
+      person_id: random.whole(1, sizes(leads, 'some').persons),
       lead_source_id: random.whole(1, 5),
       lead_type_id: random.whole(1, 2),
       tag_ids: [random.whole(1, 10), random.whole(11, 20)],

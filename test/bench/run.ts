@@ -8,6 +8,7 @@ import { measureBoth } from './both.ts'
 import { Client } from './client.ts'
 import { fill, keptFolder } from './fill.ts'
 import { groupCommit, type Rates } from './group.ts'
+import { growth, growthTable } from './growth.ts'
 import { machine, type Row, ratesTable, startedTable, table } from './report.ts'
 import { kinds } from './requests.ts'
 import { type Loaded, memory, type Started, startUp } from './start.ts'
@@ -27,6 +28,9 @@ const { values } = parseArgs({
     memory: { type: 'boolean', default: false },
     fresh: { type: 'boolean', default: false },
     baseline: { type: 'boolean', default: false },
+    growth: { type: 'boolean', default: false },
+    engines: { type: 'string', default: 'sqlite,postgres' },
+    to: { type: 'string' },
     profile: { type: 'string' },
     program: { type: 'string' },
     'no-build': { type: 'boolean', default: false },
@@ -37,12 +41,26 @@ const [rounds, seconds] = [Number(values.rounds), Number(values.seconds)]
 const numbers = values.all ? [10_000, 100_000, 1_000_000] : values.leads.split(',').map(Number)
 const asked = values.only?.split(',').map((name) => name.trim()) ?? [...kinds, ...others]
 const known: readonly string[] = [...kinds, ...others]
-const unknown = asked.filter((name) => !known.includes(name))
+const unknown = values.growth ? [] : asked.filter((name) => !known.includes(name))
 if (unknown.length > 0) throw new Error(`There is no row ${unknown.join(', ')}; there are: ${known.join(', ')}.`)
 if (!values['no-build'] && program === undefined)
   execFileSync('npm', ['run', '--silent', 'build'], { cwd: path('../..'), stdio: 'inherit' })
 
 const say = (text: string): void => console.log(text)
+if (values.growth) {
+  const all = await growth(
+    {
+      leads: (values.leads === '10000' ? '1000,10000,100000' : values.leads).split(',').map(Number),
+      engines: values.engines.split(',') as ('sqlite' | 'postgres')[],
+      only: new RegExp(values.only ?? ''),
+      ...(program === undefined ? {} : { program }),
+      ...(values.to === undefined ? {} : { to: values.to }),
+    },
+    say,
+  )
+  say(`\n${growthTable(all, { ratio: 3, ms: 50 })}`)
+  process.exit()
+}
 const ways = { rounds, seconds, fresh, requests: 50_000, ...(profile && { profile }), ...(program && { program }) }
 const chosen = kinds.filter((kind) => asked.includes(kind))
 const rows: Row[] = []
