@@ -244,6 +244,11 @@ export interface FullText {
    */
   candidates(table: string, type: string, pieces: readonly string[]): RawBuilder<number> | null
   /**
+   * Returns a subquery of the ids of the records whose texts have a word that begins with each
+   * phrase. Returns null without phrases.
+   */
+  beginnings(table: string, type: string, phrases: readonly string[]): RawBuilder<number> | null
+  /**
    * Compares the indexes with the table. Returns the difference as a part of a sentence, or null.
    * Must be called inside `readInThread`. Rejects when the comparison is impossible at the moment.
    */

@@ -97,5 +97,12 @@ export const postgresFullText: FullText = {
       where ((${all}) or ${text} like ${likePattern(truncationMark)}) and item.entity_type = ${type}`
   },
 
+  beginnings(table, type, phrases) {
+    if (phrases.length === 0) return null
+    const query = sql`to_tsquery('pg_catalog.simple'::regconfig, ${phrases.map(beginning).join(' & ')})`
+    return sql<number>`select item.entity_id from ${sql.table(table)} as item
+      where item.document @@ ${query} and item.entity_type = ${type}`
+  },
+
   findMismatch: async () => null,
 }

@@ -8,6 +8,7 @@ import type { Dialect } from '../dialect.ts'
 import { searchIndexTable as table } from '../housekeeping-tables.ts'
 import { isIn } from '../long-lists.ts'
 import type { Db, RecordRef, Store } from '../store.ts'
+import { documentId } from './document-ids.ts'
 import type { SearchDocument, SearchDocumentSource } from './documents.ts'
 import { renewFullText, runInSteps, untyped } from './rebuild.ts'
 
@@ -139,7 +140,7 @@ async function writeDifference(
   }
   for (const portion of portionsOf(added)) {
     await pause()
-    const rows = portion.map((document) => ({ entity_type: entity, entity_id: document.id, ...columnsOf(document) }))
+    const rows = portion.map((document) => documentRow(entity, document))
     const place = { statements: insertions(db), key: String(rows.length) }
     await runCached(db, place, rows.flatMap(Object.values), () => db.insertInto(table).values(rows))
   }
@@ -206,7 +207,14 @@ function* portionsOf(added: readonly SearchDocument[]): Generator<SearchDocument
 
 const parts = ['title', 'subtitle', 'body'] as const
 
-const columnsOf = ({ title, subtitle, body }: SearchDocument) => ({ title, subtitle, body })
+const documentRow = (entity: string, { id, title, subtitle, body }: SearchDocument) => ({
+  id: documentId(entity, id),
+  entity_type: entity,
+  entity_id: id,
+  title,
+  subtitle,
+  body,
+})
 
 async function rebuild(db: Db, dialect: Dialect, sources: readonly SearchDocumentSource[]): Promise<number> {
   const { fullText } = dialect
@@ -217,7 +225,7 @@ async function rebuild(db: Db, dialect: Dialect, sources: readonly SearchDocumen
     for (let after = 0, documents: SearchDocument[]; ; after = documents.at(-1)?.id ?? 0) {
       documents = await read(db, { after, limit: batch })
       if (documents.length === 0) break
-      const rows = documents.map((each) => ({ entity_type: entity, entity_id: each.id, ...columnsOf(each) }))
+      const rows = documents.map((each) => documentRow(entity, each))
       await db.insertInto(table).values(rows).execute()
       total += rows.length
     }

@@ -2,7 +2,7 @@
 // folded texts (schema/search-folding.ts). The indexes do not store the texts. Triggers update the
 // indexes when the table changes.
 
-export const indexedColumns = ['entity_type', 'title', 'body'] as const
+export const indexedColumns = ['title', 'body'] as const
 
 export const wordIndexOf = (table: string): string => `${table}_words`
 /**
@@ -63,7 +63,7 @@ export const settingsOf = (name: string): string[] => [
 export const foldedTextOf = (row: string): string => `search_fold(${row}title || char(10) || ${row}body)`
 
 /** Returns the SQL for what the word index gets of a row. */
-export const wordsOf = (row: string): string => `${row}entity_type, search_words(${row}title), search_words(${row}body)`
+export const wordsOf = (row: string): string => `search_words(${row}title), search_words(${row}body)`
 
 const wordTexts = (table: string, kind: string): string =>
   `create ${kind} ${wordTextsOf(table)} (id, ${indexedColumns}) as select id, ${wordsOf('')} from ${table}`

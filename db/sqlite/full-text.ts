@@ -1,8 +1,9 @@
 // Creates and queries the full-text indexes (FTS5). The word index matches the beginning of words.
 // The trigram index also finds text inside words.
 
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import { type FullText, type FullTextHit, truncationMark } from '../dialect.ts'
+import { entityBits, entityNumber } from '../search/document-ids.ts'
 import { isDamage } from './errors.ts'
 import { sqliteIndexRebuild } from './full-text-rebuild.ts'
 import {
@@ -20,8 +21,17 @@ import {
 } from './full-text-tables.ts'
 import { mainFileOf } from './snapshot-thread.ts'
 
-/** The weights of entity_type, title and body in the score. The entity type is only a filter. */
-const weights = sql.raw('0.0, 10.0, 1.0')
+/** The weights of title and body in the score. */
+const weights = sql.raw('10.0, 1.0')
+
+/** The number of hits that are ranked, the newest records first. Ranking costs a microsecond each. */
+const maxRanked = 5_000
+
+/** Returns the condition that a hit in an index is a document of one of the entities. */
+const isOfEntity = (id: RawBuilder<unknown>, entities: readonly string[]) =>
+  sql`(${id} & ${sql.lit(2 ** entityBits - 1)}) in (${sql.raw(entities.map(entityNumber).join())})`
+
+const shift = sql.lit(entityBits)
 
 /** Returns an FTS5 query for words in a row, the last of which is a prefix. */
 const beginning = (phrase: string): string => `${quoted(phrase)}*`
@@ -62,10 +72,10 @@ export const sqliteFullText: FullText = {
     const either = phrases.map((all) => all.filter(Boolean)).filter((all) => all.length > 0)
     if (either.length === 0 || types.length === 0) return null
     const beginnings = either.map((all) => `(${all.map(beginning).join(' AND ')})`).join(' OR ')
-    const query = `entity_type : (${types.map(quoted).join(' OR ')}) AND {title body} : (${beginnings})`
     // The unary plus keeps SQLite from running one FTS5 query for each id in `among`.
     const narrowed = among ? sql`and +rowid in ${among}` : sql``
-    return sql<FullTextHit>`select rowid as id, -bm25(${words}, ${weights}) as score from ${words} where ${words} match ${query} ${narrowed} order by score desc, rowid desc limit ${limit}`
+    const ranked = sql`select rowid as id, -bm25(${words}, ${weights}) as score from ${words} where ${words} match ${beginnings} and ${isOfEntity(sql`rowid`, types)} ${narrowed} order by rowid desc limit ${maxRanked}`
+    return sql<FullTextHit>`select id, score from (${ranked}) order by score desc, id desc limit ${limit}`
   },
 
   candidates(table, type, pieces) {
@@ -73,8 +83,14 @@ export const sqliteFullText: FullText = {
     if (asked.length === 0) return null
     const index = sql.table(trigramIndexOf(table))
     const query = `(${asked.map(quoted).join(' AND ')}) OR ${quoted(truncationMark)}`
-    // A cross join fixes the join order: first the hits in the index, then their rows.
-    return sql<number>`select item.entity_id from ${index} as found cross join ${sql.table(table)} as item where ${sql.ref(`found.${trigramIndexOf(table)}`)} match ${query} and item.id = found.rowid and item.entity_type = ${type}`
+    return sql<number>`select (found.rowid >> ${shift}) as id from ${index} as found where ${sql.ref(`found.${trigramIndexOf(table)}`)} match ${query} and ${isOfEntity(sql`found.rowid`, [type])}`
+  },
+
+  beginnings(table, type, phrases) {
+    if (phrases.length === 0) return null
+    const words = sql.table(wordIndexOf(table))
+    const query = phrases.map(beginning).join(' AND ')
+    return sql<number>`select (found.rowid >> ${shift}) as id from ${words} as found where ${sql.ref(`found.${wordIndexOf(table)}`)} match ${query} and ${isOfEntity(sql`found.rowid`, [type])}`
   },
 
   async findMismatch(db, table) {

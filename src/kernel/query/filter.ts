@@ -7,7 +7,7 @@ import { canonicalTime, dayBoundary, isDateOnly } from '../../contract/input/for
 import type { Context } from '../context.ts'
 import { addressKey } from '../values/format.ts'
 import { toScaled } from '../values/money.ts'
-import { queryParts, textKey } from '../values/names.ts'
+import { queryParts, searchPhrase, textKey } from '../values/names.ts'
 
 type Condition = Expression<SqlBool>
 
@@ -40,20 +40,22 @@ const operators = { gt: '>', gte: '>=', lt: '<', lte: '<=' } as const
 
 /**
  * Returns the conditions for all filters in the query. Ignores parameters that are neither `q` nor
- * in `fields`, such as `page` and `sort`.
+ * in `fields`, such as `page` and `sort`. With `isTest`, the conditions of `q` test the texts of
+ * rows that are found by other means; otherwise the search index finds the rows.
  */
 export function conditions(
   ctx: Context,
   query: QueryValues,
   fields: Fields,
   search: readonly SearchField[],
+  { isTest = false } = {},
 ): Condition[] {
   const found: Condition[] = []
   for (const [parameter, sent] of Object.entries(query)) {
     const [, name = '', operator = ''] = /^([a-z_]+)(?:\[([a-z]+)\])?$/.exec(parameter) ?? []
     if (name === 'q' && typeof sent === 'string') {
       const asked = queryParts(sent)
-      const all = [...candidates(ctx, asked, search), ...asked.map((word) => contains(ctx, word, search))]
+      const all = [...candidates(ctx, asked, search, isTest), ...asked.map((word) => contains(ctx, word, search))]
       const whole = search.flatMap((field) => ('whole' in field ? (field.whole(sent, ctx) ?? []) : []))
       if (whole.length === 0) found.push(...all)
       else found.push(sql<SqlBool>`(${sql.join(whole, sql` or `)} or (${sql.join(all, sql` and `)}))`)
@@ -131,15 +133,32 @@ function contains(ctx: Context, word: string, search: readonly SearchField[]): C
 
 /**
  * Returns conditions that limit the rows to those that the search index finds. Returns none for a
- * list without a search index.
+ * list without a search index. A test needs only those of short words, which must begin a word.
  */
-function candidates(ctx: Context, asked: readonly string[], search: readonly SearchField[]): Condition[] {
+function candidates(
+  ctx: Context,
+  asked: readonly string[],
+  search: readonly SearchField[],
+  isTest: boolean,
+): Condition[] {
+  const { fullText } = ctx.services.store.dialect
+  const [short, long] = [asked.filter(isShort), asked.filter((word) => !isShort(word))]
   return search.flatMap((field) => {
     if (!('indexed' in field)) return []
-    const ids = ctx.services.store.dialect.fullText.candidates('search_index', field.indexed, asked)
-    return ids === null ? [] : [sql<SqlBool>`${sql.ref(`${field.indexed}.id`)} in (${ids})`]
+    const id = sql.ref(`${field.indexed}.id`)
+    const beginnings = short.flatMap((word) => searchPhrase(word) || [])
+    const begun = fullText.beginnings('search_index', field.indexed, beginnings)
+    const pieces = isTest ? null : fullText.candidates('search_index', field.indexed, long)
+    // The unary plus keeps a database from finding the rows by a condition that only tests them.
+    const tested = isTest ? sql`+${id}` : id
+    return [begun && sql<SqlBool>`${tested} in (${begun})`, pieces && sql<SqlBool>`${id} in (${pieces})`].flatMap(
+      (each) => each ?? [],
+    )
   })
 }
+
+/** The search index has no trigrams of such a word. */
+const isShort = (word: string): boolean => [...word].length < 3
 
 /**
  * Returns a filter field for linked records, such as tags. `table` is the link table: each of its

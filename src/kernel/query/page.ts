@@ -1,20 +1,22 @@
 // Returns the pages of a list in the reply format of lists. A page is selected by
 // number, with exact totals, or by cursor, which contains sort keys and id. sort-and-cursor.ts
 // determines the order.
-import { type Expression, type SqlBool, sql } from 'kysely'
+import { sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../context.ts'
 import { invalid } from '../errors.ts'
 import { queryAsCaller, untilNextCommitFor } from './caller-query.ts'
 import { conditions, type Fields, type QueryValues, type SearchField } from './filter.ts'
-import { pruneJoins } from './join-pruning.ts'
+import { parentFirst, pruneJoins } from './join-plugins.ts'
 import { withParameters } from './query-string.ts'
 import {
   type Cursor,
   fingerprint,
+  halvesOf,
   type Key,
   ordered,
   orderText,
+  type Range,
   type Rows,
   rangesAfter,
   readCursor,
@@ -31,11 +33,8 @@ export interface Paged<Row> {
   meta: Schema<'PageMeta'>
 }
 
-/**
- * A list whose pages are read in two steps: first the ids of a page, then the rows with these ids.
- */
-export interface IdPagedList<Row> {
-  /** Returns a query of all rows of the list. */
+/** The rows of a list as a query. */
+export interface ListQuery {
   rows: () => Rows<unknown>
   /**
    * A text that identifies the SQL of `rows`. It is the key of the compiled statement in the cache
@@ -43,9 +42,25 @@ export interface IdPagedList<Row> {
    */
   text: string | null
   values: readonly unknown[]
+}
+
+/**
+ * A list whose pages are read in two steps: first the ids of a page, then the rows with these ids.
+ * A page of few rows is gathered: the filters find all rows, which are then sorted. A page of many
+ * rows is found by a walk: an index supplies the order, and each row is tested until the page is
+ * full. So the cost of a page does not grow with the list.
+ */
+export interface IdPagedList<Row> {
+  gathered: ListQuery
+  walked: ListQuery
+  /** The highest number that `total` counts to; null when all rows are counted. */
+  maxTotal: number | null
   /** Returns the rows with these ids, by id. */
   byIds: (ids: number[]) => Promise<Map<number, Row>>
 }
+
+/** The highest number of rows that are gathered and sorted for a page. */
+export const maxGathered = 1_000
 
 /**
  * Returns one page of `rows`. `sort` maps every sort name of the contract to a column. `id` is the
@@ -64,11 +79,11 @@ export async function page<Row extends object>(
     keys,
     find: async ({ range, limit, offset, reverse }) => {
       let found = ordered(ctx, rows, keys, reverse).select(marksOf(keys))
-      if (range) found = found.where(range)
+      if (range) found = found.where(range.where)
       const read = (await found.limit(limit).offset(offset).execute()) as (Row & CursorValues)[]
       return read.map((row) => ({ mark: row, row }))
     },
-    count: async () => Number((await counted(rows).executeTakeFirstOrThrow()).total),
+    count: async () => ({ count: Number((await counted(rows).executeTakeFirstOrThrow()).total), isExact: true }),
   })
 }
 
@@ -78,37 +93,117 @@ export async function page<Row extends object>(
  */
 export async function pageByIds<Row extends object>(
   ctx: Context,
-  { rows, text, values, byIds }: IdPagedList<Row>,
+  list: IdPagedList<Row>,
   query: QueryValues,
   sort: Record<string, SortColumn>,
   id: string,
 ): Promise<Paged<Row>> {
   const keys = sortKeys(query, sort, id)
-  const order = orderText(ctx, keys)
+  const hasChoice = list.gathered !== list.walked || halvesOf(keys, false) !== null
+  let many: Promise<boolean> | undefined
+  const isMany = (): Promise<boolean> => {
+    many ??= hasChoice
+      ? countUpTo(ctx, list.gathered, maxGathered).then(({ isExact }) => !isExact)
+      : Promise.resolve(false)
+    return many
+  }
   return paged(ctx, query, {
     keys,
-    find: async ({ range, limit, offset, reverse }) => {
-      const after = range && sql`${range}`.compile(ctx.db)
-      const name = text && order && `${text} ${order} ${after?.sql ?? ''} ${reverse ? 'back' : ''}`
-      const bound = [...values, ...(after?.parameters ?? []), limit, offset]
-      const marks = await queryAsCaller<CursorValues & { id: number }>(ctx, name, bound, () => {
-        const ids = rows()
-          .clearSelect()
-          .select(sql<number>`${sql.ref(id)}`.as('id'))
-          .select(marksOf(keys))
-        const found = range ? ids.where(range) : ids
-        return ordered(ctx, found, keys, reverse).limit(limit).offset(offset) as Rows<CursorValues & { id: number }>
-      })
+    find: async ({ range, ...wanted }) => {
+      const search = {
+        ...wanted,
+        list: (await isMany()) ? list.walked : list.gathered,
+        keys,
+        id,
+        isWalk: await isMany(),
+      }
+      const halves = search.isWalk && !range ? halvesOf(keys, wanted.reverse) : null
+      const marks = halves ? await marksInHalves(ctx, search, halves) : await marksOnPage(ctx, search, range)
       if (marks.length === 0) return []
-      const shown = await byIds(marks.map((mark) => mark.id))
+      const shown = await list.byIds(marks.map((mark) => mark.id))
       return marks.map((mark) => ({ mark, row: shown.get(mark.id) }))
     },
-    count: () =>
-      untilNextCommitFor(ctx, text && `count ${text} ${JSON.stringify(values)}`, async () => {
-        const [row] = await queryAsCaller(ctx, text && `count ${text}`, values, () => pruneJoins(counted(rows())))
-        return Number(row?.total ?? 0)
-      }),
+    count: async () => {
+      const total = await countUpTo(ctx, list.gathered, list.maxTotal)
+      many = Promise.resolve(hasChoice && total.count >= maxGathered)
+      return total
+    },
   })
+}
+
+/** Returns the number of rows, or `most` when there are more. The result is kept until a commit. */
+export function countUpTo(ctx: Context, { rows, text, values }: ListQuery, most: number | null): Promise<Total> {
+  const name = text && `count ${most ?? 'all'} ${text}`
+  return untilNextCommitFor(ctx, name && `${name} ${JSON.stringify(values)}`, async () => {
+    if (most === null) {
+      const [row] = await queryAsCaller(ctx, name, values, () => pruneJoins(counted(rows())))
+      return { count: Number(row?.total ?? 0), isExact: true }
+    }
+    const [row] = await queryAsCaller(ctx, name, [...values, most + 1], () =>
+      ctx.db
+        .selectFrom(
+          rows()
+            .clearSelect()
+            .select(sql<number>`1`.as('one'))
+            .limit(most + 1)
+            .as('found'),
+        )
+        .select(sql<number>`count(*)`.as('total')),
+    )
+    const found = Number(row?.total ?? 0)
+    return { count: Math.min(found, most), isExact: found <= most }
+  })
+}
+
+type Mark = CursorValues & { id: number }
+
+interface MarkSearch extends Omit<PageWindow, 'range'> {
+  list: ListQuery
+  keys: readonly Key[]
+  id: string
+  isWalk: boolean
+}
+
+/** Returns the ids and sort keys of a page. */
+function marksOnPage(ctx: Context, search: MarkSearch, range: Range | undefined): Promise<Mark[]> {
+  const { list, id, isWalk, limit, offset, reverse } = search
+  const [first, ...others] = search.keys as [Key, ...Key[]]
+  // Without nulls, no order of nulls is needed, which an index of a joined table could not supply.
+  const keys = range?.hasValue ? [{ ...first, isNullable: false }, ...others] : search.keys
+  const order = orderText(ctx, keys)
+  const within = range && sql`${range.where}`.compile(ctx.db)
+  const name = list.text && order && [list.text, order, within?.sql, reverse && 'back', isWalk && 'walk'].join(' ')
+  const bound = [...list.values, ...(within?.parameters ?? []), limit, offset]
+  return queryAsCaller<Mark>(ctx, name, bound, () => {
+    const ids = list
+      .rows()
+      .clearSelect()
+      .select(sql<number>`${sql.ref(id)}`.as('id'))
+      .select(marksOf(keys))
+    const found = range ? ids.where(range.where) : ids
+    const page = ordered(ctx, found, keys, reverse).limit(limit).offset(offset) as Rows<Mark>
+    return isWalk && range?.hasValue && first.parent !== null ? parentFirst(page, first.parent) : page
+  })
+}
+
+/** Returns the ids and sort keys of a page, from one half of the list after the other. */
+async function marksInHalves(ctx: Context, search: MarkSearch, halves: readonly Range[]): Promise<Mark[]> {
+  const found: Mark[] = []
+  let { offset } = search
+  for (const half of halves) {
+    const some = await marksOnPage(ctx, { ...search, offset, limit: search.limit - found.length }, half)
+    found.push(...some)
+    if (found.length === search.limit) break
+    offset = some.length > 0 || offset === 0 ? 0 : offset - (await sizeOf(ctx, search, half))
+  }
+  return found
+}
+
+async function sizeOf(ctx: Context, { list }: MarkSearch, { where }: Range): Promise<number> {
+  const { sql: text, parameters } = sql`${where}`.compile(ctx.db)
+  const rows = () => list.rows().where(where)
+  const half = { rows, text: list.text && `${list.text} ${text}`, values: [...list.values, ...parameters] }
+  return (await countUpTo(ctx, half, null)).count
 }
 
 const counted = (rows: Rows<unknown>): Rows<{ total: number }> =>
@@ -133,7 +228,7 @@ const marksOf = (keys: readonly Key[]) =>
   keys.map(({ column }, index) => sql<string | number | null>`${column}`.as(`cursor_${index}`))
 
 interface PageWindow {
-  range?: Expression<SqlBool>
+  range?: Range
   limit: number
   offset: number
   reverse: boolean
@@ -142,7 +237,13 @@ interface PageWindow {
 interface PageSource<Row> {
   keys: readonly Key[]
   find: (wanted: PageWindow) => Promise<PageEntry<Row>[]>
-  count: () => Promise<number>
+  count: () => Promise<Total>
+}
+
+interface Total {
+  count: number
+  /** Whether the list has no more rows than `count`. */
+  isExact: boolean
 }
 
 function paged<Row extends object>(ctx: Context, query: QueryValues, source: PageSource<Row>): Promise<Paged<Row>> {
@@ -161,7 +262,8 @@ async function byNumber<Row extends object>(
   const number = Number(query.page ?? 1)
   const isCounted = query.count !== 'none'
   const offset = (number - 1) * size
-  const total = isCounted ? await count() : null
+  const known = isCounted ? await count() : null
+  const total = known?.isExact ? known.count : null
   const isBeyond = !Number.isSafeInteger(offset) || (total !== null && offset >= total)
   // A page in the second half of a long list is read in reverse order, because SQLite then skips
   // fewer rows.
@@ -189,7 +291,8 @@ async function byNumber<Row extends object>(
       path: ctx.baseUrl + ctx.path,
       per_page: size,
       to: shown.length > 0 ? offset + shown.length : null,
-      total,
+      total: known?.count ?? null,
+      is_total_exact: known?.isExact ?? null,
     },
   }
 }
@@ -238,6 +341,7 @@ async function byCursor<Row extends object>(
       per_page: size,
       to: null,
       total: null,
+      is_total_exact: null,
       next_cursor: next,
       prev_cursor: prev,
     },

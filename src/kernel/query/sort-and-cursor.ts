@@ -19,6 +19,17 @@ export interface Key {
   column: Expression<unknown>
   descending: boolean
   isNullable: boolean
+  /** The alias of the joined table that has the column; null for a column of the list's own table. */
+  parent: string | null
+  /** False for an expression, such as a custom attribute. */
+  isColumn: boolean
+}
+
+/** A range of a list in its order. */
+export interface Range {
+  where: Expression<SqlBool>
+  /** Whether every row of the range has a value of the first sort key. */
+  hasValue: boolean
 }
 
 export interface Cursor {
@@ -33,6 +44,7 @@ const neverNull: ReadonlySet<string> = new Set(['id', 'created_at', 'updated_at'
 
 export function sortKeys(query: QueryValues, sort: Record<string, SortColumn>, id: string): Key[] {
   const names = (query.sort as string[] | undefined) ?? ['-id']
+  const own = id.split('.')[0] ?? ''
   const keys: Key[] = []
   for (const sent of names) {
     const descending = sent.startsWith('-')
@@ -41,10 +53,33 @@ export function sortKeys(query: QueryValues, sort: Record<string, SortColumn>, i
     if (column === undefined)
       throw invalid({ 'query.sort': [`Unknown sort key ${name}.${didYouMean(name, Object.keys(sort))}`] })
     if (!keys.some((key) => key.name === name))
-      keys.push({ name, column: expressionOf(column), descending, isNullable: !neverNull.has(name) })
+      keys.push({
+        name,
+        column: expressionOf(column),
+        descending,
+        isNullable: !neverNull.has(name),
+        parent: parentOf(column, own),
+        isColumn: typeof column === 'string',
+      })
     if (column === id) return keys
   }
-  return [...keys, { name: 'id', column: sql.ref(id), descending: keys.at(-1)?.descending ?? true, isNullable: false }]
+  return [
+    ...keys,
+    {
+      name: 'id',
+      column: sql.ref(id),
+      descending: keys.at(-1)?.descending ?? true,
+      isNullable: false,
+      parent: null,
+      isColumn: true,
+    },
+  ]
+}
+
+function parentOf(column: SortColumn, own: string): string | null {
+  if (typeof column !== 'string') return null
+  const [table = own] = column.split('.')
+  return table === own ? null : table
 }
 
 const expressionOf = (column: SortColumn): Expression<unknown> =>
@@ -90,12 +125,15 @@ export function ordered<Row>(
  * cursor's row in all sort keys but the last. The second range has the rows that equal it in all
  * but the last two, and so on.
  */
-export function rangesAfter(keys: readonly Key[], { at, back }: Cursor): Expression<SqlBool>[] {
-  const ranges: Expression<SqlBool>[] = []
+export function rangesAfter(keys: readonly Key[], { at, back }: Cursor): Range[] {
+  const ranges: Range[] = []
   for (let last = keys.length - 1; last >= 0; last--) {
     const same = keys.slice(0, last).map(({ column }, index) => equal(column, at[index] ?? null))
-    for (const beyond of strictlyAfter(keys[last] as Key, at[last] ?? null, back))
-      ranges.push(sql<SqlBool>`(${sql.join([...same, beyond], sql` and `)})`)
+    for (const { where, hasValue } of strictlyAfter(keys[last] as Key, at[last] ?? null, back))
+      ranges.push({
+        where: sql<SqlBool>`(${sql.join([...same, where], sql` and `)})`,
+        hasValue: last > 0 ? at[0] !== null : hasValue,
+      })
   }
   return ranges
 }
@@ -107,14 +145,28 @@ const equal = (column: Expression<unknown>, at: string | number | null): RawBuil
  * Returns the conditions for rows strictly after the value `at`, or strictly before the value when
  * `back` is set. Nulls come after all values.
  */
-function strictlyAfter(
-  { column, descending, isNullable }: Key,
-  at: string | number | null,
-  back: boolean,
-): RawBuilder<SqlBool>[] {
-  if (at === null) return back ? [sql<SqlBool>`${column} is not null`] : []
-  const beyond = sql<SqlBool>`${column} ${sql.raw(descending !== back ? '<' : '>')} ${at}`
-  return back || !isNullable ? [beyond] : [beyond, sql<SqlBool>`${column} is null`]
+function strictlyAfter({ column, descending, isNullable }: Key, at: string | number | null, back: boolean): Range[] {
+  const [withValue, withoutValue] = halvesAt(column)
+  if (at === null) return back ? [withValue] : []
+  const where = sql<SqlBool>`${column} ${sql.raw(descending !== back ? '<' : '>')} ${at}`
+  const beyond = { where, hasValue: true }
+  return back || !isNullable ? [beyond] : [beyond, withoutValue]
+}
+
+const halvesAt = (column: Expression<unknown>): [withValue: Range, withoutValue: Range] => [
+  { where: sql<SqlBool>`${column} is not null`, hasValue: true },
+  { where: sql<SqlBool>`${column} is null`, hasValue: false },
+]
+
+/**
+ * Returns the two halves of a list whose first sort key is a column of a joined table or an
+ * expression: the rows with a value, and those without, which come last. An index supplies the
+ * order of each half, but not of both. Returns null for a column of the list's own table.
+ */
+export function halvesOf([first]: readonly Key[], isReverse: boolean): Range[] | null {
+  if (!first || (first.parent === null && first.isColumn)) return null
+  const halves = halvesAt(first.column)
+  return isReverse ? halves.reverse() : halves
 }
 
 const bookkeeping = new Set(['page', 'per_page', 'cursor', 'count', 'include', 'fields'])

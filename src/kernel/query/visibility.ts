@@ -19,6 +19,10 @@ export function visible(ctx: SqlCaller, ownerColumn: string): RawBuilder<SqlBool
   return sql<SqlBool>`(${within} or ${sql.ref(`${admitted.table}.id`)} = ${admitted.id})`
 }
 
+/** Returns a subquery of the ids of the records of the owners. */
+export const idsOfOwners = (table: string, owners: readonly number[]): RawBuilder<unknown> =>
+  sql`select own.id from ${sql.table(table)} as own where ${isIn(sql.ref('own.user_id'), [...owners])}`
+
 /**
  * Returns whether the caller may see the records of an owner. Applies the rule of `visible` to an
  * owner id that is already loaded.

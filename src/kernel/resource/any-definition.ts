@@ -34,6 +34,7 @@ export interface VisibleRows {
   countBy: AnyResource['countBy']
   page(ctx: Context, query: QueryValues, narrow?: Narrow): Promise<Paged<AnyRow>>
   query(ctx: Context, query: QueryValues): Promise<Rows<object>>
+  allInSight: AnyResource['allInSight']
 }
 
 /** The values that the functions of one resource share. */

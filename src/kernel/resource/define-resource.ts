@@ -68,6 +68,7 @@ function resourceOf(d: AnyDefinition) {
     getMany: reader.getMany,
     list: reader.list,
     query: parts.rows.query,
+    allInSight: parts.rows.allInSight,
     exists: parts.stored.exists,
     touch: parts.stored.touch,
     ...saver,

@@ -57,6 +57,12 @@ export interface RecordRules<Row, Write, Reply, SortKey extends string, WriteFie
   /** Returns a query with one row per visible record and the columns that replies need. */
   rows: (caller: SqlCaller, db: Db) => Rows<Row>
   /**
+   * Returns subqueries of the ids of the records that a caller with a limited view may see, each
+   * found through an index. A list finds the records of a caller who sees few of them by these ids,
+   * because a test of each record would read the whole table.
+   */
+  idsInSight?: (caller: SqlCaller, owners: readonly number[]) => RawBuilder<unknown>[]
+  /**
    * The column for each sort name of the contract. It is a function when some sort names are known
    * only at run time.
    */
@@ -254,6 +260,11 @@ export interface Resource<Reply, Write> {
    * Ignores the parameters for pages.
    */
   query(ctx: Context, query: QueryValues): Promise<Rows<object>>
+  /**
+   * Returns a query of the ids of all records that the caller may see; null for a caller who sees
+   * all of them.
+   */
+  allInSight(ctx: Context): Rows<{ id: number }> | null
   create(ctx: Context, body: Write): Promise<Reply>
   /** Creates a record for a caller that needs only its id. */
   add(ctx: Context, body: Write): Promise<number>

@@ -2,10 +2,11 @@
 // to a visible record can make the activity visible.
 
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
+import { isIn } from '../../../db/long-lists.ts'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import type { SqlCaller } from '../../kernel/query/caller-query.ts'
-import { visible } from '../../kernel/query/visibility.ts'
+import { idsOfOwners, visible } from '../../kernel/query/visibility.ts'
 import type { Resource, Writing } from '../../kernel/resource/define-resource.ts'
 import { leads } from '../leads/resource.ts'
 import { organizations } from '../organizations/resource.ts'
@@ -62,6 +63,18 @@ export function visibleActivity(ctx: SqlCaller): RawBuilder<SqlBool> {
   ]
   return sql<SqlBool>`(${sql.join(ways, sql` or `)})`
 }
+
+/** Returns subqueries of the ids of the activities of `visibleActivity`, one for each way. */
+export const activitiesInSight = (_caller: SqlCaller, owners: readonly number[]): RawBuilder<unknown>[] => [
+  idsOfOwners('activities', owners),
+  sql`select part.activity_id from activity_participants as part where ${isIn(sql.ref('part.user_id'), [...owners])}`,
+  ...linkedEntities
+    .filter((kind) => links[kind].reveals)
+    .map(
+      (kind) =>
+        sql`select link.activity_id from ${sql.table(kind)} as target cross join ${sql.table(tableOf(kind))} as link where ${sql.ref(`link.${columnOf(kind)}`)} = target.id and ${isIn(sql.ref('target.user_id'), [...owners])}`,
+    ),
+]
 
 async function linkedIds(ctx: Context, kind: LinkedEntity, activityId: number): Promise<number[]> {
   const { rows } = await sql<{

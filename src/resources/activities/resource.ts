@@ -10,7 +10,7 @@ import { userRef } from '../users/owner.ts'
 import { pictureUrl } from '../users/picture.ts'
 import { users } from '../users/resource.ts'
 import { attachNewFiles, loadFiles } from './files.ts'
-import { loadLinks, type Noun, saveLinks, visibleActivity } from './links.ts'
+import { activitiesInSight, loadLinks, type Noun, saveLinks, visibleActivity } from './links.ts'
 import { loadParticipants, saveParticipants } from './participants.ts'
 import { type ActivityBody, type ActivityType, toActivityRow } from './rules.ts'
 import { searchDocument } from './search-document.ts'
@@ -36,6 +36,7 @@ export const activities = defineResource({
       .selectAll('activities')
       .select(['users.name as user_name', 'users.email as user_email', 'users.image_file_id as user_image'])
       .where(visibleActivity(ctx)),
+  idsInSight: activitiesInSight,
   sort: {
     id: 'activities.id',
     title: 'activities.title_key',

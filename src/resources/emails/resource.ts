@@ -31,7 +31,7 @@ import { checkFolders, folderOfStatus, foldersAfterMove, foldersOf, loadFolders,
 import { checkNotSending, moveSending, queueIfDue, restoreSending } from './queue.ts'
 import { searchDocument } from './search-document.ts'
 import { answerRecipients, inheritFrom, joinThread, newMessageId, referencesOf } from './threads.ts'
-import { visibleEmail, wasInOpenFolder } from './visibility.ts'
+import { emailsInSight, visibleEmail, wasInOpenFolder } from './visibility.ts'
 
 type Email = Schema<'Email'>
 
@@ -145,6 +145,7 @@ export const emails = defineResource({
       .select(['users.name as user_name', 'users.email as user_email', 'users.image_file_id as user_image'])
       .select(['parent.subject as parent_subject', 'parent.from as parent_from'])
       .where(visibleEmail(ctx)),
+  idsInSight: emailsInSight,
   sort: {
     id: 'emails.id',
     subject: 'emails.subject_key',

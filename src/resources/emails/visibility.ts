@@ -3,10 +3,11 @@
 // person is visible to all callers who may open the inbox.
 
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
+import { isIn } from '../../../db/long-lists.ts'
 import { type Context, hasPermission } from '../../kernel/context.ts'
 import type { SqlCaller } from '../../kernel/query/caller-query.ts'
 import { always, never } from '../../kernel/query/event-visibility.ts'
-import { visible } from '../../kernel/query/visibility.ts'
+import { idsOfOwners, visible } from '../../kernel/query/visibility.ts'
 
 /** The permission that a caller needs to open each folder. */
 export const folderPermissions = {
@@ -47,6 +48,9 @@ export function wasInOpenFolder(ctx: Context): RawBuilder<SqlBool> {
   return sql<SqlBool>`exists (select 1 from ${place} where place.value in (${sql.join(open)}))`
 }
 
+/** A received e-mail that belongs to no user, lead or person. */
+const isUnfiled = sql<SqlBool>`(emails.source = 'email' and emails.user_id is null and emails.lead_id is null and emails.person_id is null)`
+
 function isRecordVisible(ctx: SqlCaller): RawBuilder<SqlBool> {
   if (!ctx.user?.visibleOwners) return always
   const through = (table: string, column: string) =>
@@ -55,13 +59,24 @@ function isRecordVisible(ctx: SqlCaller): RawBuilder<SqlBool> {
     visible(ctx, 'emails.user_id'),
     through('leads', 'emails.lead_id'),
     through('persons', 'emails.person_id'),
-    ...(hasPermission(ctx, folderPermissions.inbox)
-      ? [
-          sql`(emails.source = 'email' and emails.user_id is null and emails.lead_id is null and emails.person_id is null)`,
-        ]
-      : []),
+    ...(hasPermission(ctx, folderPermissions.inbox) ? [isUnfiled] : []),
   ]
   return sql<SqlBool>`(${sql.join(ways, sql` or `)})`
+}
+
+/**
+ * Returns subqueries of the ids of the e-mails whose owner, lead or person makes them visible, one
+ * for each way.
+ */
+export function emailsInSight(ctx: SqlCaller, owners: readonly number[]): RawBuilder<unknown>[] {
+  const through = (table: string, column: string) =>
+    sql`select emails.id from ${sql.table(table)} as target cross join emails where ${sql.ref(`emails.${column}`)} = target.id and ${isIn(sql.ref('target.user_id'), [...owners])}`
+  return [
+    idsOfOwners('emails', owners),
+    through('leads', 'lead_id'),
+    through('persons', 'person_id'),
+    ...(hasPermission(ctx, folderPermissions.inbox) ? [sql`select emails.id from emails where ${isUnfiled}`] : []),
+  ]
 }
 
 /** Returns the SQL visibility condition for queries of `emails`. */

@@ -6,7 +6,7 @@ import type { Schema } from '../../contract/types.ts'
 import { type Context, canCall, warn } from '../../kernel/context.ts'
 import { ValidationErrors } from '../../kernel/errors.ts'
 import { linked, moneyField, textField, time, value } from '../../kernel/query/filter.ts'
-import { visible, withoutVisibility } from '../../kernel/query/visibility.ts'
+import { idsOfOwners, visible, withoutVisibility } from '../../kernel/query/visibility.ts'
 import { defineResource } from '../../kernel/resource/define-resource.ts'
 import { checkReference, expandReferences } from '../../kernel/resource/references.ts'
 import { today } from '../../kernel/values/format.ts'
@@ -93,6 +93,7 @@ export const leads = defineResource(
         )
         .select(sql<number>`exists (select 1 from emails where emails.lead_id = leads.id)`.as('has_emails'))
         .where(visible(ctx, 'leads.user_id')),
+    idsInSight: (_caller, owners) => [idsOfOwners('leads', owners)],
     sort: {
       id: 'leads.id',
       title: 'leads.title_key',

@@ -4,7 +4,7 @@ import type { Schema } from '../../contract/types.ts'
 import { assertCanCall, type Context, canCall } from '../../kernel/context.ts'
 import { inUse, ValidationErrors } from '../../kernel/errors.ts'
 import { flagField, linked, textField, value } from '../../kernel/query/filter.ts'
-import { canSeeOwner, visible } from '../../kernel/query/visibility.ts'
+import { canSeeOwner, idsOfOwners, visible } from '../../kernel/query/visibility.ts'
 import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
 import { nameKey } from '../../kernel/resource/named-references.ts'
 import { checkReference, expandReferences } from '../../kernel/resource/references.ts'
@@ -131,6 +131,7 @@ export const persons = defineResource(
           ),
         ])
         .where(visible(ctx, 'persons.user_id')),
+    idsInSight: (_caller, owners) => [idsOfOwners('persons', owners)],
     sort: {
       id: 'persons.id',
       name: 'persons.name_key',

@@ -3,6 +3,7 @@
 import { setImmediate as nextTick } from 'node:timers/promises'
 import { type Expression, sql } from 'kysely'
 import type { FullTextHit } from '../../../db/dialect.ts'
+import { documentIdOf } from '../../../db/search/document-ids.ts'
 import { operations } from '../../contract/operations.gen.ts'
 import { pathTo } from '../../contract/paths.ts'
 import type { Schema } from '../../contract/types.ts'
@@ -21,7 +22,7 @@ type Type = Hit['type']
  * The searchable resources, by record type. Each key is also the name of the resource in API paths.
  */
 export type Searched = Partial<
-  Record<Type, Pick<Resource<unknown, never>, 'listOperation' | 'getOperation' | 'visibleIds' | 'table' | 'query'>>
+  Record<Type, Pick<Resource<unknown, never>, 'listOperation' | 'getOperation' | 'visibleIds' | 'allInSight' | 'query'>>
 >
 
 interface Candidate {
@@ -85,17 +86,10 @@ async function candidatesInSight(ctx: Context, searched: Searched, search: Searc
   for (const type of search.types) {
     const resource = searched[type]
     if (!resource) continue
-    const rows = (await resource.query(ctx, {})).clearSelect().clearOrderBy()
-    const among = ctx.db
-      .selectFrom('search_index as own')
-      .select('own.id')
-      .where('own.entity_type', '=', type)
-      .where('own.entity_id', 'in', rows.select(sql.ref<number>(`${resource.table}.id`).as('id')))
-    // Without a visibility condition the caller may see all records of the type, so no subquery is
-    // needed.
-    const isOpen = rows.toOperationNode().where === undefined
+    const own = resource.allInSight(ctx)
+    const among = own && ctx.db.selectFrom(own.as('own')).select(documentIdOf(type, sql.ref('own.id')).as('id'))
     await nextTick()
-    found.push(...(await candidates(ctx, { ...search, types: [type], ...(!isOpen && { among }) })))
+    found.push(...(await candidates(ctx, { ...search, types: [type], ...(among && { among }) })))
   }
   return found.sort((one, other) => other.score - one.score || other.id - one.id)
 }
@@ -172,6 +166,7 @@ export const searchHandlers = (searched: () => Searched) =>
           per_page: size,
           to: length > 0 ? length : null,
           total: null,
+          is_total_exact: null,
         },
       }
     },

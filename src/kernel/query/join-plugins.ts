@@ -1,6 +1,18 @@
-// Removes unused joins from queries that count or sum the rows of a list. SQLite omits unused joins
-// from a query that returns rows, but not from an aggregate query.
-import type { JoinNode, KyselyPlugin, OperationNode, SelectQueryNode } from 'kysely'
+// Changes the joins of a query. `pruneJoins` removes unused joins from queries that count or sum the
+// rows of a list: SQLite omits unused joins from a query that returns rows, but not from an
+// aggregate query. `parentFirst` makes a joined table the first table of a query.
+import {
+  AndNode,
+  FromNode,
+  JoinNode,
+  type KyselyPlugin,
+  type OperationNode,
+  type RawBuilder,
+  type SelectQueryNode,
+  type SqlBool,
+  sql,
+  WhereNode,
+} from 'kysely'
 import type { Context } from '../context.ts'
 import type { Rows } from './sort-and-cursor.ts'
 
@@ -17,9 +29,45 @@ export const pruneJoins = <Row>(rows: Rows<Row>): Rows<Row> => rows.withPlugin(j
 export const executePruned = async <Row>({ db }: Pick<Context, 'db'>, rows: Rows<Row>): Promise<Row[]> =>
   (await db.executeQuery(pruneJoins(rows).compile())).rows
 
-const joinPruning: KyselyPlugin = {
-  transformQuery: ({ node }) => (node.kind === 'SelectQueryNode' ? withoutUnusedJoins(node as SelectQueryNode) : node),
+/**
+ * Makes the database read a joined table first, in the order of its index, and then the rows that
+ * refer to each of its rows. SQLite reads the tables of a cross join in the given order. The query
+ * must exclude the rows without a joined row.
+ */
+export const parentFirst = <Row>(rows: Rows<Row>, alias: string): Rows<Row> =>
+  rows.withPlugin(pluginFor((node) => withTableFirst(node, alias)))
+
+/** Makes the database find the rows by a subquery of their ids, one after the other. */
+export const foundByIds = <Row>(rows: Rows<Row>, id: string, ids: RawBuilder<unknown>): Rows<Row> =>
+  rows
+    .where(sql<SqlBool>`${sql.ref(id)} = chosen.id`)
+    .withPlugin(pluginFor((node) => withIdsFirst(node, ids.as('chosen').toOperationNode())))
+
+const pluginFor = (change: (node: SelectQueryNode) => SelectQueryNode): KyselyPlugin => ({
+  transformQuery: ({ node }) => (node.kind === 'SelectQueryNode' ? change(node as SelectQueryNode) : node),
   transformResult: async ({ result }) => result,
+})
+
+const joinPruning = pluginFor(withoutUnusedJoins)
+
+function withIdsFirst(node: SelectQueryNode, ids: OperationNode): SelectQueryNode {
+  const { joins = [], from } = node
+  const [child] = from?.froms ?? []
+  if (!child) throw new Error('The query has no table.')
+  return { ...node, from: FromNode.create([ids]), joins: [JoinNode.create('CrossJoin', child), ...joins] }
+}
+
+function withTableFirst(node: SelectQueryNode, alias: string): SelectQueryNode {
+  const { joins = [], from, where } = node
+  const parent = joins.find(({ table }) => aliasOf(table) === alias)
+  const [child, ...others] = from?.froms ?? []
+  if (!parent?.on || !child || others.length > 0) throw new Error(`The query has no join of ${alias}.`)
+  return {
+    ...node,
+    from: FromNode.create([parent.table]),
+    joins: [JoinNode.create('CrossJoin', child), ...joins.filter((join) => join !== parent)],
+    where: WhereNode.create(where ? AndNode.create(parent.on.on, where.where) : parent.on.on),
+  }
 }
 
 /**

@@ -1,0 +1,80 @@
+// Chooses how the database finds the rows of a list: by the order of an index, by the search index,
+// or by the ids of the records that a caller with a limited view sees. page.ts runs the queries.
+import { type Expression, type SqlBool, sql } from 'kysely'
+import type { Context } from '../context.ts'
+import { conditions, type Fields, type QueryValues, time, value } from '../query/filter.ts'
+import { foundByIds } from '../query/join-plugins.ts'
+import { countUpTo, type IdPagedList, type ListQuery, maxGathered, type Rows } from '../query/page.ts'
+import { withoutVisibility } from '../query/visibility.ts'
+import type { AnyDefinition, AnyRow, Narrow } from './any-definition.ts'
+
+/**
+ * The highest number of records that a caller may see and a list finds by their ids. Finding them
+ * costs about half a microsecond each.
+ */
+const maxInSight = 10_000
+
+/** The filters that every list has. */
+const commonFields = (table: string): Fields => ({
+  id: value(`${table}.id`),
+  created_at: time(`${table}.created_at`),
+  updated_at: time(`${table}.updated_at`),
+})
+
+/** Returns the conditions of the query's filters; see `conditions` for `isTest`. */
+export const filtersOf = async (
+  ctx: Context,
+  d: AnyDefinition,
+  query: QueryValues,
+  isTest = false,
+): Promise<Expression<SqlBool>[]> =>
+  conditions(ctx, query, { ...commonFields(d.table), ...(await d.filter(ctx, query)) }, d.search, { isTest })
+
+/** Returns the rows that meet all conditions. */
+export const met = <Row>(rows: Rows<Row>, wanted: readonly Expression<SqlBool>[]): Rows<Row> =>
+  wanted.reduce((rows, condition) => rows.where(condition), rows)
+
+type Ways = Pick<IdPagedList<AnyRow>, 'gathered' | 'walked' | 'maxTotal'>
+
+/** Returns the ways to read a list. `narrow` limits it to the children of one record. */
+export async function waysOf(ctx: Context, d: AnyDefinition, query: QueryValues, narrow?: Narrow): Promise<Ways> {
+  const all = (): Rows<unknown> => d.rows(ctx, ctx.db)
+  const rows = narrow ? () => narrow(all()) : all
+  const name = narrow ? null : d.table
+  const tests = await filtersOf(ctx, d, query, true)
+  const walked = selected(ctx, name, rows, tests)
+  const sight = narrow || hasIdFilter(query) ? null : inSight(ctx, d)
+  if (sight) {
+    const { isExact } = await countUpTo(ctx, selected(ctx, `${name} in sight`, sight, []), maxInSight)
+    if (isExact) return { gathered: selected(ctx, `${name} in sight`, sight, tests), walked, maxTotal: null }
+  }
+  if (query.q === undefined) return { gathered: walked, walked, maxTotal: sight ? maxInSight : null }
+  return { gathered: selected(ctx, name, rows, await filtersOf(ctx, d, query)), walked, maxTotal: maxGathered }
+}
+
+/** Returns whether a filter by the id of another record selects few rows. */
+const hasIdFilter = (query: QueryValues): boolean =>
+  Object.keys(query).some((name) => /^([a-z_]+_)?id$/.test(name) && name !== 'user_id')
+
+/** Returns the rows that meet the conditions. `name` identifies what `rows` contains. */
+function selected(
+  ctx: Context,
+  name: string | null,
+  rows: () => Rows<unknown>,
+  wanted: readonly Expression<SqlBool>[],
+): ListQuery {
+  const { sql: text, parameters: values } = sql.join([sql`1 = 1`, ...wanted], sql` and `).compile(ctx.db)
+  return { rows: () => met(rows(), wanted), text: name && `${name}: ${text}`, values }
+}
+
+/**
+ * Returns a query of the rows that a caller with a limited view sees, found by their ids; null for
+ * other callers, and for records that every caller sees.
+ */
+export function inSight(ctx: Context, d: AnyDefinition): (() => Rows<unknown>) | null {
+  const owners = ctx.user?.visibleOwners ?? null
+  if (owners === null || d.idsInSight === undefined) return null
+  const paths = d.idsInSight(ctx, owners)
+  const ids = sql`(select distinct id from (${sql.join(paths, sql` union all `)}) as path)`
+  return () => foundByIds(d.rows(withoutVisibility(ctx), ctx.db), `${d.table}.id`, ids)
+}
