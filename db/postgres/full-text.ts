@@ -93,14 +93,14 @@ export const postgresFullText: FullText = {
       asked.map((piece) => sql`${text} like ${likePattern(piece)} escape '\\'`),
       sql` and `,
     )
-    return sql<number>`select item.entity_id from ${sql.table(table)} as item
+    return sql<number>`select item.entity_id as id from ${sql.table(table)} as item
       where ((${all}) or ${text} like ${likePattern(truncationMark)}) and item.entity_type = ${type}`
   },
 
   beginnings(table, type, phrases) {
     if (phrases.length === 0) return null
     const query = sql`to_tsquery('pg_catalog.simple'::regconfig, ${phrases.map(beginning).join(' & ')})`
-    return sql<number>`select item.entity_id from ${sql.table(table)} as item
+    return sql<number>`select item.entity_id as id from ${sql.table(table)} as item
       where item.document @@ ${query} and item.entity_type = ${type}`
   },
 

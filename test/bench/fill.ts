@@ -11,6 +11,7 @@ import type Database from 'better-sqlite3'
 import { migrate } from '../../db/migrate.ts'
 import { Sqlite } from '../../db/sqlite/driver.ts'
 import { discardSmallTableStatistics } from '../../db/sqlite/maintenance/planner-statistics.ts'
+import { documentId } from '../../db/search/document-ids.ts'
 import { openStore } from '../../db/store.ts'
 import { publishContract } from '../../src/installation/data-folder.ts'
 import { hashPassword } from '../../src/kernel/auth/passwords.ts'
@@ -52,7 +53,7 @@ function fingerprintOf(leads: number, density: Density): string {
 
 /** Hashes the sources of the search index. If only these changed, only the index is rebuilt. */
 const searchFingerprint = (): string =>
-  hashOf(['db/search/documents.ts', 'db/sqlite/full-text.ts'].map((path) => hashOf(read(path))).join())
+  hashOf(['db/search/documents.ts', 'db/search/document-ids.ts', 'db/sqlite/full-text-tables.ts'].map((path) => hashOf(read(path))).join())
 
 /** Hashes each migration, in order. */
 const migrations = (): string[] =>
@@ -185,14 +186,15 @@ async function fillSearch(database: Database.Database, url: string): Promise<voi
   await fullText.drop(untyped, 'search_index')
   database.exec('delete from search_index')
   const insert = database.prepare(
-    'insert into search_index (entity_type, entity_id, title, subtitle, body) values (?, ?, ?, ?, ?)',
+    'insert into search_index (id, entity_type, entity_id, title, subtitle, body) values (?, ?, ?, ?, ?, ?)',
   )
   const limit = 5_000
   for (const { entity, read } of searchDocuments) {
     for (let after = 0; ; ) {
       const documents = await read(store.db, { after, limit })
       database.transaction(() => {
-        for (const { id, title, subtitle, body } of documents) insert.run(entity, id, title, subtitle, body)
+        for (const { id, title, subtitle, body } of documents)
+          insert.run(documentId(entity, id), entity, id, title, subtitle, body)
       })()
       if (documents.length < limit) break
       after = documents.at(-1)?.id ?? 0

@@ -49,7 +49,7 @@ export async function found({ db, dialect }: Store, word: string): Promise<{ wor
   })
   const pieces = dialect.fullText.candidates('search_index', entity, [searchFold(word.slice(1))])
   const byWord = sql<{ id: number }>`select entity_id as id from search_index where id in (select id from (${hits}))`
-  const byPiece = sql<{ id: number }>`select entity_id as id from (${pieces})`
+  const byPiece = sql<{ id: number }>`select id from (${pieces}) as found`
   const [words, inside] = await Promise.all([byWord, byPiece].map((query) => query.execute(db)))
   return { words: (words?.rows ?? []).map(({ id }) => id), pieces: (inside?.rows ?? []).map(({ id }) => id) }
 }

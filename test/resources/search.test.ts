@@ -149,6 +149,7 @@ describe('what matches', () => {
     const three = await page({ per_page: '3' })
     expect(three.data).toHaveLength(3)
     expect(three.meta).toEqual({
+      is_total_exact: null,
       current_page: 1,
       from: 1,
       last_page: null,
