@@ -9,6 +9,22 @@ import type { Dialect } from '../dialect.ts'
 export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
   for (const statement of [...statements, ...(dialect.name === 'postgres' ? [] : sqliteStatements)])
     await sql.raw(statement).execute(db)
+  await indexTextAttributes(db, dialect)
+}
+
+/** Creates the indexes of the texts of custom attributes (src/resources/attributes/indexes.ts). */
+async function indexTextAttributes(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
+  const { rows } = await sql<{
+    id: number
+    entity_type: string
+    code: string
+  }>`select id, entity_type, code from attributes where is_user_defined = 1 and type = 'text'`.execute(db)
+  for (const { id, entity_type, code } of rows) {
+    const value = dialect.fold(dialect.jsonText('custom_attributes', code))
+    await sql`create index ${sql.ref(`${entity_type}_attribute_${id}_index`)} on ${sql.table(entity_type)} ((${value}), id) where (${value}) is not null`.execute(
+      db,
+    )
+  }
 }
 
 const statements = [

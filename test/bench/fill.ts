@@ -9,9 +9,9 @@ import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import type Database from 'better-sqlite3'
 import { migrate } from '../../db/migrate.ts'
+import { documentId } from '../../db/search/document-ids.ts'
 import { Sqlite } from '../../db/sqlite/driver.ts'
 import { discardSmallTableStatistics } from '../../db/sqlite/maintenance/planner-statistics.ts'
-import { documentId } from '../../db/search/document-ids.ts'
 import { openStore } from '../../db/store.ts'
 import { publishContract } from '../../src/installation/data-folder.ts'
 import { hashPassword } from '../../src/kernel/auth/passwords.ts'
@@ -53,7 +53,11 @@ function fingerprintOf(leads: number, density: Density): string {
 
 /** Hashes the sources of the search index. If only these changed, only the index is rebuilt. */
 const searchFingerprint = (): string =>
-  hashOf(['db/search/documents.ts', 'db/search/document-ids.ts', 'db/sqlite/full-text-tables.ts'].map((path) => hashOf(read(path))).join())
+  hashOf(
+    ['db/search/documents.ts', 'db/search/document-ids.ts', 'db/sqlite/full-text-tables.ts']
+      .map((path) => hashOf(read(path)))
+      .join(),
+  )
 
 /** Hashes each migration, in order. */
 const migrations = (): string[] =>

@@ -168,7 +168,9 @@ describe('q', () => {
       const { rows } = await sql
         .raw<{ detail: string }>(`explain query plan ${counting.replaceAll('?', "'abc'")}`)
         .execute(server.store.db)
-      expect(rows[0]?.detail, counting).toBe(`SEARCH ${tables[list]} USING INTEGER PRIMARY KEY (rowid=?)`)
+      const steps = rows.map(({ detail }) => detail)
+      expect(steps, counting).toContain(`SEARCH ${tables[list]} USING INTEGER PRIMARY KEY (rowid=?)`)
+      expect(steps, counting).not.toContain(`SCAN ${tables[list]}`)
     }
   })
 })

@@ -40,7 +40,11 @@ it.each([
     'corruption|malformed',
   ],
   ['a table of it is gone', 'drop table search_index_words_docsize', 'no such table'],
-  ['pieces are gone', 'delete from search_index_pieces where rowid = (select min(id) from search_index)', 'some have no trigrams'],
+  [
+    'pieces are gone',
+    'delete from search_index_pieces where rowid = (select min(id) from search_index)',
+    'some have no trigrams',
+  ],
 ])('finds that %s', async (_, damage, said) => {
   other.exec(damage)
   expect(await found()).toMatch(new RegExp(`^its words are not those of the records \\(.*(${said})`))

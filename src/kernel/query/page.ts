@@ -1,7 +1,7 @@
 // Returns the pages of a list in the reply format of lists. A page is selected by
 // number, with exact totals, or by cursor, which contains sort keys and id. sort-and-cursor.ts
 // determines the order.
-import { sql } from 'kysely'
+import { type Expression, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../context.ts'
 import { invalid } from '../errors.ts'
@@ -117,8 +117,7 @@ export async function pageByIds<Row extends object>(
         id,
         isWalk: await isMany(),
       }
-      const halves = search.isWalk && !range ? halvesOf(keys, wanted.reverse) : null
-      const marks = halves ? await marksInHalves(ctx, search, halves) : await marksOnPage(ctx, search, range)
+      const marks = range ? await marksInRange(ctx, search, range) : await marksOnPage(ctx, search)
       if (marks.length === 0) return []
       const shown = await list.byIds(marks.map((mark) => mark.id))
       return marks.map((mark) => ({ mark, row: shown.get(mark.id) }))
@@ -164,26 +163,98 @@ interface MarkSearch extends Omit<PageWindow, 'range'> {
   isWalk: boolean
 }
 
+/**
+ * Returns the ids of several pages. The ids of one page are in order. One statement reads all pages,
+ * unless a page is read in halves.
+ */
+export async function idsOnPages(ctx: Context, searches: readonly MarkSearch[]): Promise<number[]> {
+  const ids: number[] = []
+  const together: MarkSearch[] = []
+  for (const search of searches) {
+    if (search.isWalk && halvesOf(search.keys, false)) ids.push(...(await marksOnPage(ctx, search)).map(({ id }) => id))
+    else together.push(search)
+  }
+  const parts = together.map((search) => numberedPage(ctx, search))
+  // The statements are split when one would have too many parameters.
+  const parameters = Math.max(1, parts[0]?.compile().parameters.length ?? 0)
+  const most = Math.max(1, Math.floor(ctx.services.store.dialect.maxParameters / parameters))
+  for (let at = 0; at < parts.length; at += most) {
+    const found = await parts
+      .slice(at, at + most)
+      .reduce((all, each) => all.unionAll(each))
+      .execute()
+    // A union does not keep the order of its parts.
+    ids.push(...found.sort((one, other) => one.position - other.position).map(({ id }) => id))
+  }
+  return ids
+}
+
+/** Returns a query of the ids of a page with their positions. */
+function numberedPage(ctx: Context, search: MarkSearch) {
+  const columns = search.keys.map((key, index) => ({ ...key, column: sql.ref(`page.cursor_${index}`) }))
+  return ctx.db
+    .selectFrom(pageOfMarks(ctx, search, undefined).as('page'))
+    .select('page.id as id')
+    .select(sql<number>`row_number() over (order by ${orderOf(columns)})`.as('position'))
+}
+
+const orderOf = (keys: readonly Pick<Key, 'column' | 'descending'>[]) =>
+  sql.join(keys.map(({ column, descending }) => sql`${column} ${sql.raw(descending ? 'desc' : 'asc')} nulls last`))
+
+interface GroupSearch extends Pick<MarkSearch, 'list' | 'keys' | 'id' | 'limit' | 'offset'> {
+  /** The value that the rows of a group have in common. */
+  group: Expression<unknown>
+}
+
+/** Returns the ids on the same page of each group, in order. Reads all rows. */
+export async function idsPerGroup(
+  ctx: Context,
+  { list, keys, id, group, limit, offset }: GroupSearch,
+): Promise<number[]> {
+  const numbered = list
+    .rows()
+    .clearSelect()
+    .select(sql<number>`${sql.ref(id)}`.as('id'))
+    .select(sql<number>`row_number() over (partition by ${group} order by ${orderOf(keys)})`.as('position'))
+  const found = await ctx.db
+    .selectFrom(numbered.as('numbered'))
+    .select('id')
+    .where('position', '>', offset)
+    .where('position', '<=', offset + limit)
+    .orderBy('position')
+    .execute()
+  return found.map((row) => row.id as number)
+}
+
 /** Returns the ids and sort keys of a page. */
-function marksOnPage(ctx: Context, search: MarkSearch, range: Range | undefined): Promise<Mark[]> {
+function marksOnPage(ctx: Context, search: MarkSearch): Promise<Mark[]> {
+  const halves = search.isWalk ? halvesOf(search.keys, search.reverse) : null
+  return halves ? marksInHalves(ctx, search, halves) : marksInRange(ctx, search, undefined)
+}
+
+function marksInRange(ctx: Context, search: MarkSearch, range: Range | undefined): Promise<Mark[]> {
+  const { list, keys, isWalk, limit, offset, reverse } = search
+  const order = orderText(ctx, keys)
+  const within = range && sql`${range.where}`.compile(ctx.db)
+  const parts = [list.text, order, within?.sql, range?.hasValue && 'values', reverse && 'back', isWalk && 'walk']
+  const bound = [...list.values, ...(within?.parameters ?? []), limit, offset]
+  return queryAsCaller<Mark>(ctx, list.text && order && parts.join(' '), bound, () => pageOfMarks(ctx, search, range))
+}
+
+/** Returns a query of the ids and sort keys of a page. */
+function pageOfMarks(ctx: Context, search: MarkSearch, range: Range | undefined): Rows<Mark> {
   const { list, id, isWalk, limit, offset, reverse } = search
   const [first, ...others] = search.keys as [Key, ...Key[]]
   // Without nulls, no order of nulls is needed, which an index of a joined table could not supply.
   const keys = range?.hasValue ? [{ ...first, isNullable: false }, ...others] : search.keys
-  const order = orderText(ctx, keys)
-  const within = range && sql`${range.where}`.compile(ctx.db)
-  const name = list.text && order && [list.text, order, within?.sql, reverse && 'back', isWalk && 'walk'].join(' ')
-  const bound = [...list.values, ...(within?.parameters ?? []), limit, offset]
-  return queryAsCaller<Mark>(ctx, name, bound, () => {
-    const ids = list
-      .rows()
-      .clearSelect()
-      .select(sql<number>`${sql.ref(id)}`.as('id'))
-      .select(marksOf(keys))
-    const found = range ? ids.where(range.where) : ids
-    const page = ordered(ctx, found, keys, reverse).limit(limit).offset(offset) as Rows<Mark>
-    return isWalk && range?.hasValue && first.parent !== null ? parentFirst(page, first.parent) : page
-  })
+  const ids = list
+    .rows()
+    .clearSelect()
+    .select(sql<number>`${sql.ref(id)}`.as('id'))
+    .select(marksOf(keys))
+  const found = range ? ids.where(range.where) : ids
+  const page = ordered(ctx, found, keys, reverse).limit(limit).offset(offset) as Rows<Mark>
+  return isWalk && range?.hasValue && first.parent !== null ? parentFirst(page, first.parent) : page
 }
 
 /** Returns the ids and sort keys of a page, from one half of the list after the other. */
@@ -191,7 +262,7 @@ async function marksInHalves(ctx: Context, search: MarkSearch, halves: readonly 
   const found: Mark[] = []
   let { offset } = search
   for (const half of halves) {
-    const some = await marksOnPage(ctx, { ...search, offset, limit: search.limit - found.length }, half)
+    const some = await marksInRange(ctx, { ...search, offset, limit: search.limit - found.length }, half)
     found.push(...some)
     if (found.length === search.limit) break
     offset = some.length > 0 || offset === 0 ? 0 : offset - (await sizeOf(ctx, search, half))

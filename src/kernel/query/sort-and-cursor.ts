@@ -63,17 +63,13 @@ export function sortKeys(query: QueryValues, sort: Record<string, SortColumn>, i
       })
     if (column === id) return keys
   }
-  return [
-    ...keys,
-    {
-      name: 'id',
-      column: sql.ref(id),
-      descending: keys.at(-1)?.descending ?? true,
-      isNullable: false,
-      parent: null,
-      isColumn: true,
-    },
-  ]
+  const last = keys.at(-1)
+  const descending = last?.descending ?? true
+  const tie = { descending, isNullable: false, isColumn: true }
+  // Rows of one joined row stay together, so that the index of the joined table supplies the order.
+  if (last?.parent)
+    keys.push({ ...tie, name: `${last.parent}.id`, column: sql.ref(`${last.parent}.id`), parent: last.parent })
+  return [...keys, { ...tie, name: 'id', column: sql.ref(id), parent: null }]
 }
 
 function parentOf(column: SortColumn, own: string): string | null {

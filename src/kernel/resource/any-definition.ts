@@ -34,6 +34,9 @@ export interface VisibleRows {
   countBy: AnyResource['countBy']
   page(ctx: Context, query: QueryValues, narrow?: Narrow): Promise<Paged<AnyRow>>
   query(ctx: Context, query: QueryValues): Promise<Rows<object>>
+  found: AnyResource['found']
+  idsOnPages: AnyResource['idsOnPages']
+  idsPerGroup: AnyResource['idsPerGroup']
   allInSight: AnyResource['allInSight']
 }
 

@@ -1,6 +1,6 @@
 // The parameter and the result of `defineResource`. A slice describes a table in a Definition and
 // gets a Resource: functions for this slice and for other slices.
-import type { RawBuilder, SqlBool } from 'kysely'
+import type { Expression, RawBuilder, SqlBool } from 'kysely'
 import type { SearchDocumentSource } from '../../../db/search/documents.ts'
 import type { Db } from '../../../db/store.ts'
 import type { DB as Tables } from '../../../db/tables.gen.ts'
@@ -204,6 +204,12 @@ export interface RecordList<Reply> {
   meta: Schema<'PageMeta'>
 }
 
+export interface PagePart {
+  part: Expression<SqlBool>
+  limit: number
+  offset: number
+}
+
 /**
  * The functions of a resource that other slices may call. They apply the same visibility, events
  * and rules as the API.
@@ -260,6 +266,22 @@ export interface Resource<Reply, Write> {
    * Ignores the parameters for pages.
    */
   query(ctx: Context, query: QueryValues): Promise<Rows<object>>
+  /**
+   * Returns a query of the rows that the filters select, in no order. It is for few rows: the
+   * search index finds those of `q`.
+   */
+  found(ctx: Context, query: QueryValues): Promise<Rows<unknown>>
+  /**
+   * Returns the ids on several pages, each of the rows that also meet a condition. The ids of one
+   * page are in order. `isWalk` says whether to walk through the rows in order, instead of gathering
+   * and sorting them.
+   */
+  idsOnPages(ctx: Context, query: QueryValues, pages: readonly (PagePart & { isWalk: boolean })[]): Promise<number[]>
+  /**
+   * Returns the ids on the same page of each group of rows that meet the condition `part`. Rows of a
+   * group have the same value of `group`. Reads all rows.
+   */
+  idsPerGroup(ctx: Context, query: QueryValues, page: PagePart & { group: Expression<unknown> }): Promise<number[]>
   /**
    * Returns a query of the ids of all records that the caller may see; null for a caller who sees
    * all of them.

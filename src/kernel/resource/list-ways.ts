@@ -36,20 +36,30 @@ export const met = <Row>(rows: Rows<Row>, wanted: readonly Expression<SqlBool>[]
 
 type Ways = Pick<IdPagedList<AnyRow>, 'gathered' | 'walked' | 'maxTotal'>
 
-/** Returns the ways to read a list. `narrow` limits it to the children of one record. */
-export async function waysOf(ctx: Context, d: AnyDefinition, query: QueryValues, narrow?: Narrow): Promise<Ways> {
+/**
+ * Returns the ways to read a list. `narrow` limits it to the children of one record, and `part` to
+ * the rows that meet a condition.
+ */
+export async function waysOf(
+  ctx: Context,
+  d: AnyDefinition,
+  query: QueryValues,
+  { narrow, part = [] }: { narrow?: Narrow | undefined; part?: readonly Expression<SqlBool>[] } = {},
+): Promise<Ways> {
   const all = (): Rows<unknown> => d.rows(ctx, ctx.db)
   const rows = narrow ? () => narrow(all()) : all
   const name = narrow ? null : d.table
-  const tests = await filtersOf(ctx, d, query, true)
+  const tests = [...(await filtersOf(ctx, d, query, true)), ...part]
   const walked = selected(ctx, name, rows, tests)
   const sight = narrow || hasIdFilter(query) ? null : inSight(ctx, d)
   if (sight) {
-    const { isExact } = await countUpTo(ctx, selected(ctx, `${name} in sight`, sight, []), maxInSight)
-    if (isExact) return { gathered: selected(ctx, `${name} in sight`, sight, tests), walked, maxTotal: null }
+    const ids = { rows: () => sight.ids, text: `${name} in sight`, values: [] }
+    const { isExact } = await countUpTo(ctx, ids, maxInSight)
+    if (isExact) return { gathered: selected(ctx, `${name} in sight`, sight.rows, tests), walked, maxTotal: null }
   }
   if (query.q === undefined) return { gathered: walked, walked, maxTotal: sight ? maxInSight : null }
-  return { gathered: selected(ctx, name, rows, await filtersOf(ctx, d, query)), walked, maxTotal: maxGathered }
+  const found = [...(await filtersOf(ctx, d, query)), ...part]
+  return { gathered: selected(ctx, name, rows, found), walked, maxTotal: maxGathered }
 }
 
 /** Returns whether a filter by the id of another record selects few rows. */
@@ -68,13 +78,16 @@ function selected(
 }
 
 /**
- * Returns a query of the rows that a caller with a limited view sees, found by their ids; null for
- * other callers, and for records that every caller sees.
+ * Returns queries of the records that a caller with a limited view sees: their ids, and their rows,
+ * found by the ids. Returns null for other callers, and for records that every caller sees.
  */
-export function inSight(ctx: Context, d: AnyDefinition): (() => Rows<unknown>) | null {
+export function inSight(ctx: Context, d: AnyDefinition): { ids: Rows<unknown>; rows: () => Rows<unknown> } | null {
   const owners = ctx.user?.visibleOwners ?? null
   if (owners === null || d.idsInSight === undefined) return null
   const paths = d.idsInSight(ctx, owners)
-  const ids = sql`(select distinct id from (${sql.join(paths, sql` union all `)}) as path)`
-  return () => foundByIds(d.rows(withoutVisibility(ctx), ctx.db), `${d.table}.id`, ids)
+  const ids = sql<{ id: number }>`(select distinct id from (${sql.join(paths, sql` union all `)}) as path)`
+  return {
+    ids: ctx.db.selectFrom(ids.as('chosen')),
+    rows: () => foundByIds(d.rows(withoutVisibility(ctx), ctx.db), `${d.table}.id`, ids),
+  }
 }

@@ -5,7 +5,8 @@ import type { Context } from '../context.ts'
 import { queryByIds } from '../query/caller-query.ts'
 import type { QueryValues } from '../query/filter.ts'
 import { pruneJoins } from '../query/join-plugins.ts'
-import { inOrder, pageByIds, type Rows } from '../query/page.ts'
+import { idsOnPages, idsPerGroup, inOrder, pageByIds, type Rows } from '../query/page.ts'
+import { sortKeys } from '../query/sort-and-cursor.ts'
 import type { AnyDefinition, AnyRow, VisibleRows } from './any-definition.ts'
 import type { Sorts } from './definition.ts'
 import { filtersOf, inSight, met, waysOf } from './list-ways.ts'
@@ -33,7 +34,7 @@ export function visibleRows(d: AnyDefinition, entity: string): VisibleRows {
 
     async page(ctx, query, narrow) {
       const list = {
-        ...(await waysOf(ctx, d, query, narrow)),
+        ...(await waysOf(ctx, d, query, { narrow })),
         byIds: async (ids: readonly number[]) => new Map((await byIds(ctx, ids)).map((row) => [row.id, row])),
       }
       return pageByIds(ctx, list, query, await sorts(ctx, query), id)
@@ -52,8 +53,24 @@ export function visibleRows(d: AnyDefinition, entity: string): VisibleRows {
       return new Map(rows.map(({ value, count }) => [value, Number(count)]))
     },
 
+    found: async (ctx, query) => (await waysOf(ctx, d, query)).gathered.rows(),
+
+    async idsOnPages(ctx, query, pages) {
+      const keys = sortKeys(query, await sorts(ctx, query), id)
+      const searches = pages.map(async ({ part, ...page }) => {
+        const list = await waysOf(ctx, d, query, { part: [part] })
+        return { ...page, list: page.isWalk ? list.walked : list.gathered, keys, id, reverse: false }
+      })
+      return idsOnPages(ctx, await Promise.all(searches))
+    },
+
+    async idsPerGroup(ctx, query, { part, group, limit, offset }) {
+      const list = (await waysOf(ctx, d, query, { part: [part] })).gathered
+      return idsPerGroup(ctx, { list, keys: sortKeys(query, await sorts(ctx, query), id), id, group, limit, offset })
+    },
+
     allInSight(ctx) {
-      const rows = (inSight(ctx, d)?.() ?? all(ctx)).clearSelect()
+      const rows = (inSight(ctx, d)?.rows() ?? all(ctx)).clearSelect()
       const isOpen = rows.toOperationNode().where === undefined
       return isOpen ? null : rows.select(sql<number>`${sql.ref(id)}`.as('id'))
     },

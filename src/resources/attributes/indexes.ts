@@ -1,6 +1,6 @@
-// Creates and drops the database indexes of custom attributes, for filters of lists. Texts and
-// contact points have no index. Filters look up unique texts and contact points in the table
-// unique_values, and scan all records for other texts and contact points.
+// Creates and drops the database indexes of custom attributes, for filters and the order of lists.
+// Long texts and contact points have no index. Filters look up unique values in the table
+// unique_values, and scan all records for other long texts and contact points.
 import { sql } from 'kysely'
 import type { Dialect } from '../../../db/dialect.ts'
 import type { Db } from '../../../db/store.ts'

@@ -1,28 +1,37 @@
 // Returns the board of a pipeline: its stages, and for each stage the totals and one
 // page of leads. The number of SQL statements does not grow with the number of stages or leads.
-import { sql } from 'kysely'
+import { type SqlBool, sql } from 'kysely'
 import type { Query, Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { invalid } from '../../kernel/errors.ts'
 import type { Handler } from '../../kernel/handler.ts'
-import { executePruned } from '../../kernel/query/join-plugins.ts'
-import type { Rows } from '../../kernel/query/page.ts'
+import { maxGathered } from '../../kernel/query/page.ts'
 import { currencyText } from '../../kernel/values/format.ts'
 import { fromBig, scaledSum, sumOf, weighted } from '../../kernel/values/money.ts'
 import { loadStages } from '../pipelines/resource.ts'
 import type { StageRow } from '../pipelines/stages.ts'
 import { leads } from './resource.ts'
-import { filtersLeads, loadStageTotals, type StageTotal } from './stage-totals.ts'
+import { loadStageTotals, type StageTotal } from './stage-totals.ts'
 
-interface Column extends StageRow {
-  count: number
-  scaled: bigint
+/** The leads of a stage. Both numbers are null when the board is too large to be counted. */
+interface Totals {
+  count: number | null
+  /** The exact sum of the lead values. */
+  scaled: bigint | null
 }
+
+interface Column extends StageRow, Totals {}
 
 interface Page {
   number: number
   size: number
 }
+
+/**
+ * The highest number of leads whose values are summed up on a board with filters. The search index
+ * finds the leads of `q`, which costs more.
+ */
+const maxSummed = 50_000
 
 /**
  * Returns the pipeline of the board and its stages, or only the stage that the query names. Throws
@@ -49,90 +58,98 @@ async function boardOf(ctx: Context, query: Query<'kanbanLeads'>) {
 const stageWithoutIndex = sql<number>`(leads.lead_pipeline_stage_id + 0)`
 
 /**
- * Returns the number of leads and the exact sum of their values, by stage. Reads the table
- * lead_totals when it supports the filters of the query. Otherwise counts the matching leads.
+ * Returns the totals of each stage. Reads the table lead_totals when it supports the filters of the
+ * query. Otherwise sums up the matching leads, unless there are too many.
  */
+async function totalsOf(
+  ctx: Context,
+  query: Query<'kanbanLeads'>,
+  stages: readonly StageRow[],
+): Promise<Map<number, Totals>> {
+  const ids = stages.map(({ id }) => id)
+  const sums = (await loadStageTotals(ctx, query, ids)) ?? (await sumsOf(ctx, query, ids))
+  const found = new Map(sums?.map(({ stage, count, sum }) => [stage, { count: Number(count), scaled: scaledSum(sum) }]))
+  const none: Totals = sums === null ? { count: null, scaled: null } : { count: 0, scaled: 0n }
+  return new Map(ids.map((id) => [id, found.get(id) ?? none]))
+}
+
+/** Returns the sums of the stages with matching leads; null when more leads match than are summed. */
 async function sumsOf(
   ctx: Context,
-  query: object,
-  rows: Rows<object>,
-  stages: readonly { id: number }[],
-): Promise<Map<number, Pick<Column, 'count' | 'scaled'>>> {
-  const ids = stages.map(({ id }) => id)
-  const chosen = rows
+  query: Query<'kanbanLeads'>,
+  stages: readonly number[],
+): Promise<StageTotal[] | null> {
+  const most = query.q === undefined ? maxSummed : maxGathered
+  const matching = (await leads.found(ctx, query))
     .clearSelect()
-    .clearOrderBy()
-    .select([stageWithoutIndex.as('stage'), sql`count(*)`.as('count'), sumOf('leads.lead_value').as('sum')])
-    .where(stageWithoutIndex, 'in', ids)
-    .groupBy(stageWithoutIndex)
-  const sums = (await loadStageTotals(ctx, query, ids)) ?? ((await executePruned(ctx, chosen)) as StageTotal[])
-  return new Map(sums.map(({ stage, count, sum }) => [stage, { count: Number(count), scaled: scaledSum(sum) }]))
+    .select([stageWithoutIndex.as('stage'), 'leads.lead_value as lead_value'])
+    .where(stageWithoutIndex, 'in', [...stages])
+    .limit(most + 1)
+  const sums = await ctx.db
+    .selectFrom(matching.as('matching'))
+    .select(['stage', sql<number>`count(*)`.as('count'), sumOf('matching.lead_value').as('sum')])
+    .groupBy('stage')
+    .execute()
+  const total = sums.reduce((total, { count }) => total + Number(count), 0)
+  return total > most ? null : (sums as StageTotal[])
 }
 
-/** Matches the sort keys that have a database index. */
-const sorted = /^-?(title|lead_value|status|expected_close_date|closed_at|stage_changed_at|created_at|updated_at)$/
-
 /**
- * Returns whether a page of the stage is found faster through the sort index than by sorting all
- * leads of the stage. The estimate uses the lead counts of the stages. Filters and limited
- * visibility prevent an estimate, and the result is then false.
+ * Returns the page of a stage. A walk through the order of all leads reads about `leads / count`
+ * rows for each row of the page; without it, all leads of the stage are read and sorted. The order
+ * by id needs no choice, because the index on stages supplies it.
  */
-function isSortIndexFaster(
-  ctx: Context,
-  query: Query<'kanbanLeads'>,
-  columns: readonly Column[],
-  count: number,
-  page: Page,
+function pageOfStage(
+  { sort: [first = 'id'] = [] }: Query<'kanbanLeads'>,
+  { id, count }: Column,
+  { limit, offset }: { limit: number; offset: number },
+  leadCount: number,
 ) {
-  const isWhole = !filtersLeads(query) && !ctx.user?.visibleOwners
-  const total = columns.reduce((total, column) => total + column.count, 0)
-  return isWhole && sorted.test(query.sort?.[0] ?? '') && count * count > page.number * page.size * total
+  const isById = /^-?id$/.test(first)
+  const isWalk = !isById && (count === null || count * count > (offset + limit) * leadCount)
+  const stage = isWalk ? stageWithoutIndex : sql<number>`leads.lead_pipeline_stage_id`
+  return { part: sql<SqlBool>`${stage} = ${id}`, isWalk: isWalk || count === null, limit, offset }
 }
 
-/**
- * Returns the lead ids of one page of every stage, with a UNION of one SELECT per stage. Each
- * SELECT repeats all filters. The stages are split over several statements when one statement would
- * have too many parameters.
- */
-async function idsOnPage(
+/** The highest number of leads that are read together for a board. */
+const maxTogether = 5_000
+
+/** Returns the ids of the leads on a page of every stage, in order within a stage. */
+async function idsOnBoard(
   ctx: Context,
   query: Query<'kanbanLeads'>,
-  rows: Rows<object>,
   columns: readonly Column[],
   page: Page,
+  total: number | null,
 ): Promise<number[]> {
-  const stageOf = (count: number) =>
-    isSortIndexFaster(ctx, query, columns, count, page) ? stageWithoutIndex : sql<number>`leads.lead_pipeline_stage_id`
-  const parts = columns
-    .filter(({ count }) => (page.number - 1) * page.size < count)
-    .map(({ id, count }) =>
-      ctx.db
-        .selectFrom(
-          rows
-            .clearSelect()
-            .select('leads.id as id')
-            .where(stageOf(count), '=', id)
-            .limit(page.size)
-            .offset((page.number - 1) * page.size)
-            .as('page'),
-        )
-        .select(sql<number>`page.id`.as('id')),
-    )
-  const parameters = parts[0]?.compile().parameters.length ?? 0
-  const most = Math.max(1, Math.floor(ctx.services.store.dialect.maxParameters / Math.max(1, parameters)))
-  const ids: number[] = []
-  for (let at = 0; at < parts.length; at += most) {
-    const found = await parts
-      .slice(at, at + most)
-      .reduce((all, each) => all.unionAll(each))
-      .execute()
-    ids.push(...found.map(({ id }) => id))
+  if (total === 0) return []
+  const window = { limit: page.size, offset: (page.number - 1) * page.size }
+  if (total !== null && total <= maxTogether) {
+    const stage = sql.ref('leads.lead_pipeline_stage_id')
+    const part = sql<SqlBool>`${stageWithoutIndex} in (${sql.join(columns.map(({ id }) => id))})`
+    return leads.idsPerGroup(ctx, query, { ...window, part, group: stage })
   }
-  return ids
+  const leadCount = query.sort === undefined ? 0 : await countAll(ctx)
+  const pages = columns
+    .filter(({ count }) => count === null || window.offset < count)
+    .map((column) => pageOfStage(query, column, window, leadCount))
+  return leads.idsOnPages(ctx, query, pages)
 }
+
+/** Returns the number of all leads, which a walk through an index may read. */
+async function countAll({ db }: Context): Promise<number> {
+  const rows = db.selectFrom('lead_totals').select((eb) => eb.fn.sum<number>('lead_totals.count').as('count'))
+  return Number((await rows.executeTakeFirst())?.count ?? 0)
+}
+
+/** Returns the sum, or null when one of the numbers is unknown. */
+const both = <T extends number | bigint>(sum: T | null, each: T | null): T | null =>
+  sum === null || each === null ? null : (((sum as number) + (each as number)) as T)
+
+const orNull = <T, U>(value: T | null, convert: (value: T) => U): U | null => (value === null ? null : convert(value))
 
 function present(ctx: Context, column: Column, page: Page, shown: Schema<'Lead'>[]): Schema<'KanbanStage'> {
-  const value = fromBig(column.scaled)
+  const value = orNull(column.scaled, fromBig)
   const before = (page.number - 1) * page.size
   return {
     id: column.id,
@@ -141,15 +158,15 @@ function present(ctx: Context, column: Column, page: Page, shown: Schema<'Lead'>
     probability: column.probability,
     sort_order: column.sort_order,
     lead_value: value,
-    formatted_lead_value: currencyText(value, ctx.services.config),
-    weighted_value: weighted([{ scaled: column.scaled, percent: column.probability }]),
+    formatted_lead_value: orNull(value, (sum) => currencyText(sum, ctx.services.config)),
+    weighted_value: orNull(column.scaled, (scaled) => weighted([{ scaled, percent: column.probability }])),
     count: column.count,
     leads: {
       data: shown,
       meta: {
         current_page: page.number,
         from: shown.length > 0 ? before + 1 : null,
-        last_page: Math.max(1, Math.ceil(column.count / page.size)),
+        last_page: orNull(column.count, (count) => Math.max(1, Math.ceil(count / page.size))),
         per_page: page.size,
         to: shown.length > 0 ? before + shown.length : null,
         total: column.count,
@@ -161,34 +178,22 @@ function present(ctx: Context, column: Column, page: Page, shown: Schema<'Lead'>
 export const kanbanLeads: Handler<'kanbanLeads'> = async (ctx, { query }) => {
   const { pipeline, stages } = await boardOf(ctx, query)
   const page = { number: query.page ?? 1, size: query.per_page ?? 10 }
-  const rows = await leads.query(ctx, query)
-  const sums = await sumsOf(ctx, query, rows, stages)
-  const columns = stages.map((stage): Column => ({ ...stage, ...(sums.get(stage.id) ?? { count: 0, scaled: 0n }) }))
-  const ids = await idsOnPage(ctx, query, rows, columns, page)
-  const shown = ids.length === 0 ? [] : await leadsInOrder(ctx, query, ids)
+  const totals = await totalsOf(ctx, query, stages)
+  const columns = stages.map((stage): Column => ({ ...stage, ...(totals.get(stage.id) as Totals) }))
+  const total = columns.reduce<number | null>((sum, { count }) => both(sum, count), 0)
+  const ids = await idsOnBoard(ctx, query, columns, page, total)
+  const replies = [...(await leads.getMany(ctx, ids)).values()]
+  const shownOf = ({ id }: Column): Schema<'Lead'>[] =>
+    replies.filter(({ lead_pipeline_stage_id: stage }) => stage === id)
   return {
-    data: columns.map((column) =>
-      present(
-        ctx,
-        column,
-        page,
-        shown.filter(({ lead_pipeline_stage_id: stage }) => stage === column.id),
-      ),
-    ),
+    data: columns.map((column) => present(ctx, column, page, shownOf(column))),
     pipeline: { id: pipeline.id, name: pipeline.name, rotten_days: pipeline.rotten_days },
     meta: {
-      total: columns.reduce((total, { count }) => total + count, 0),
-      lead_value: fromBig(columns.reduce((total, { scaled }) => total + scaled, 0n)),
+      total,
+      lead_value: orNull(
+        columns.reduce<bigint | null>((sum, { scaled }) => both(sum, scaled), 0n),
+        fromBig,
+      ),
     },
   }
-}
-
-/**
- * Returns the leads with these ids in the order of the query. The ids are unordered, because a
- * UNION does not keep the order.
- */
-async function leadsInOrder(ctx: Context, query: object, ids: readonly number[]): Promise<Schema<'Lead'>[]> {
-  const all = { ...query, page: 1, per_page: ids.length, count: 'none' }
-  const { data } = await leads.list(ctx, all, (rows) => rows.where('leads.id', 'in', ids))
-  return data
 }

@@ -55,9 +55,6 @@ function totalFilters(query: object): [column: string, values: number[]][] | nul
   return found
 }
 
-/** Returns whether the query has a parameter that restricts the leads. */
-export const filtersLeads = (query: object): boolean => totalFilters(query)?.length !== 0
-
 /**
  * Returns the totals of the stages with matching leads. Returns null when lead_totals does not
  * support a filter of the query.

@@ -48,6 +48,7 @@ export const textType: ValueType = {
   keys: (stored) => [{ key: fold(String(stored)), at: '' }],
   ...filtered,
   sorts: foldedAt,
+  indexed: foldedAt,
 }
 
 export const textareaType: ValueType = {
