@@ -24,7 +24,7 @@ import { mainFileOf } from './snapshot-thread.ts'
 /** The weights of title and body in the score. */
 const weights = sql.raw('10.0, 1.0')
 
-/** The number of hits that are ranked, the newest records first. Ranking costs a microsecond each. */
+/** The number of hits that are ranked, the newest first. Ranking costs some microseconds each. */
 const maxRanked = 5_000
 
 /** Returns the condition that a hit in an index is a document of one of the entities. */

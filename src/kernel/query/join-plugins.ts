@@ -1,5 +1,5 @@
-// Changes the joins of a query. `pruneJoins` removes unused joins from queries that count or sum the
-// rows of a list: SQLite omits unused joins from a query that returns rows, but not from an
+// Changes the joins of a query. `pruneJoins` removes unused joins from queries that count or sum
+// the rows of a list: SQLite omits unused joins from a query that returns rows, but not from an
 // aggregate query. `parentFirst` makes a joined table the first table of a query.
 import {
   AndNode,

@@ -1,21 +1,17 @@
-// Returns the pages of a list in the reply format of lists. A page is selected by
-// number, with exact totals, or by cursor, which contains sort keys and id. sort-and-cursor.ts
-// determines the order.
-import { type Expression, sql } from 'kysely'
+// Returns the pages of a list in the reply format of lists. A page is selected by number, with a
+// total, or by cursor, which contains sort keys and id. sort-and-cursor.ts determines the order, and
+// id-pages.ts reads the pages of resources.
+import { sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../context.ts'
 import { invalid } from '../errors.ts'
-import { queryAsCaller, untilNextCommitFor } from './caller-query.ts'
 import { conditions, type Fields, type QueryValues, type SearchField } from './filter.ts'
-import { parentFirst, pruneJoins } from './join-plugins.ts'
 import { withParameters } from './query-string.ts'
 import {
   type Cursor,
   fingerprint,
-  halvesOf,
   type Key,
   ordered,
-  orderText,
   type Range,
   type Rows,
   rangesAfter,
@@ -32,35 +28,6 @@ export interface Paged<Row> {
   links: Schema<'PageLinks'>
   meta: Schema<'PageMeta'>
 }
-
-/** The rows of a list as a query. */
-export interface ListQuery {
-  rows: () => Rows<unknown>
-  /**
-   * A text that identifies the SQL of `rows`. It is the key of the compiled statement in the cache
-   * (caller-query.ts); null disables the cache. `values` are the bound values of the SQL.
-   */
-  text: string | null
-  values: readonly unknown[]
-}
-
-/**
- * A list whose pages are read in two steps: first the ids of a page, then the rows with these ids.
- * A page of few rows is gathered: the filters find all rows, which are then sorted. A page of many
- * rows is found by a walk: an index supplies the order, and each row is tested until the page is
- * full. So the cost of a page does not grow with the list.
- */
-export interface IdPagedList<Row> {
-  gathered: ListQuery
-  walked: ListQuery
-  /** The highest number that `total` counts to; null when all rows are counted. */
-  maxTotal: number | null
-  /** Returns the rows with these ids, by id. */
-  byIds: (ids: number[]) => Promise<Map<number, Row>>
-}
-
-/** The highest number of rows that are gathered and sorted for a page. */
-export const maxGathered = 1_000
 
 /**
  * Returns one page of `rows`. `sort` maps every sort name of the contract to a column. `id` is the
@@ -87,201 +54,11 @@ export async function page<Row extends object>(
   })
 }
 
-/**
- * Returns one page like `page`, with cached statements. The query of the ids is not pruned, because
- * SQLite itself omits the joins that the query does not use.
- */
-export async function pageByIds<Row extends object>(
-  ctx: Context,
-  list: IdPagedList<Row>,
-  query: QueryValues,
-  sort: Record<string, SortColumn>,
-  id: string,
-): Promise<Paged<Row>> {
-  const keys = sortKeys(query, sort, id)
-  const hasChoice = list.gathered !== list.walked || halvesOf(keys, false) !== null
-  let many: Promise<boolean> | undefined
-  const isMany = (): Promise<boolean> => {
-    many ??= hasChoice
-      ? countUpTo(ctx, list.gathered, maxGathered).then(({ isExact }) => !isExact)
-      : Promise.resolve(false)
-    return many
-  }
-  return paged(ctx, query, {
-    keys,
-    find: async ({ range, ...wanted }) => {
-      const search = {
-        ...wanted,
-        list: (await isMany()) ? list.walked : list.gathered,
-        keys,
-        id,
-        isWalk: await isMany(),
-      }
-      const marks = range ? await marksInRange(ctx, search, range) : await marksOnPage(ctx, search)
-      if (marks.length === 0) return []
-      const shown = await list.byIds(marks.map((mark) => mark.id))
-      return marks.map((mark) => ({ mark, row: shown.get(mark.id) }))
-    },
-    count: async () => {
-      const total = await countUpTo(ctx, list.gathered, list.maxTotal)
-      many = Promise.resolve(hasChoice && total.count >= maxGathered)
-      return total
-    },
-  })
-}
-
-/** Returns the number of rows, or `most` when there are more. The result is kept until a commit. */
-export function countUpTo(ctx: Context, { rows, text, values }: ListQuery, most: number | null): Promise<Total> {
-  const name = text && `count ${most ?? 'all'} ${text}`
-  return untilNextCommitFor(ctx, name && `${name} ${JSON.stringify(values)}`, async () => {
-    if (most === null) {
-      const [row] = await queryAsCaller(ctx, name, values, () => pruneJoins(counted(rows())))
-      return { count: Number(row?.total ?? 0), isExact: true }
-    }
-    const [row] = await queryAsCaller(ctx, name, [...values, most + 1], () =>
-      ctx.db
-        .selectFrom(
-          rows()
-            .clearSelect()
-            .select(sql<number>`1`.as('one'))
-            .limit(most + 1)
-            .as('found'),
-        )
-        .select(sql<number>`count(*)`.as('total')),
-    )
-    const found = Number(row?.total ?? 0)
-    return { count: Math.min(found, most), isExact: found <= most }
-  })
-}
-
-type Mark = CursorValues & { id: number }
-
-interface MarkSearch extends Omit<PageWindow, 'range'> {
-  list: ListQuery
-  keys: readonly Key[]
-  id: string
-  isWalk: boolean
-}
-
-/**
- * Returns the ids of several pages. The ids of one page are in order. One statement reads all pages,
- * unless a page is read in halves.
- */
-export async function idsOnPages(ctx: Context, searches: readonly MarkSearch[]): Promise<number[]> {
-  const ids: number[] = []
-  const together: MarkSearch[] = []
-  for (const search of searches) {
-    if (search.isWalk && halvesOf(search.keys, false)) ids.push(...(await marksOnPage(ctx, search)).map(({ id }) => id))
-    else together.push(search)
-  }
-  const parts = together.map((search) => numberedPage(ctx, search))
-  // The statements are split when one would have too many parameters.
-  const parameters = Math.max(1, parts[0]?.compile().parameters.length ?? 0)
-  const most = Math.max(1, Math.floor(ctx.services.store.dialect.maxParameters / parameters))
-  for (let at = 0; at < parts.length; at += most) {
-    const found = await parts
-      .slice(at, at + most)
-      .reduce((all, each) => all.unionAll(each))
-      .execute()
-    // A union does not keep the order of its parts.
-    ids.push(...found.sort((one, other) => one.position - other.position).map(({ id }) => id))
-  }
-  return ids
-}
-
-/** Returns a query of the ids of a page with their positions. */
-function numberedPage(ctx: Context, search: MarkSearch) {
-  const columns = search.keys.map((key, index) => ({ ...key, column: sql.ref(`page.cursor_${index}`) }))
-  return ctx.db
-    .selectFrom(pageOfMarks(ctx, search, undefined).as('page'))
-    .select('page.id as id')
-    .select(sql<number>`row_number() over (order by ${orderOf(columns)})`.as('position'))
-}
-
-const orderOf = (keys: readonly Pick<Key, 'column' | 'descending'>[]) =>
-  sql.join(keys.map(({ column, descending }) => sql`${column} ${sql.raw(descending ? 'desc' : 'asc')} nulls last`))
-
-interface GroupSearch extends Pick<MarkSearch, 'list' | 'keys' | 'id' | 'limit' | 'offset'> {
-  /** The value that the rows of a group have in common. */
-  group: Expression<unknown>
-}
-
-/** Returns the ids on the same page of each group, in order. Reads all rows. */
-export async function idsPerGroup(
-  ctx: Context,
-  { list, keys, id, group, limit, offset }: GroupSearch,
-): Promise<number[]> {
-  const numbered = list
-    .rows()
-    .clearSelect()
-    .select(sql<number>`${sql.ref(id)}`.as('id'))
-    .select(sql<number>`row_number() over (partition by ${group} order by ${orderOf(keys)})`.as('position'))
-  const found = await ctx.db
-    .selectFrom(numbered.as('numbered'))
-    .select('id')
-    .where('position', '>', offset)
-    .where('position', '<=', offset + limit)
-    .orderBy('position')
-    .execute()
-  return found.map((row) => row.id as number)
-}
-
-/** Returns the ids and sort keys of a page. */
-function marksOnPage(ctx: Context, search: MarkSearch): Promise<Mark[]> {
-  const halves = search.isWalk ? halvesOf(search.keys, search.reverse) : null
-  return halves ? marksInHalves(ctx, search, halves) : marksInRange(ctx, search, undefined)
-}
-
-function marksInRange(ctx: Context, search: MarkSearch, range: Range | undefined): Promise<Mark[]> {
-  const { list, keys, isWalk, limit, offset, reverse } = search
-  const order = orderText(ctx, keys)
-  const within = range && sql`${range.where}`.compile(ctx.db)
-  const parts = [list.text, order, within?.sql, range?.hasValue && 'values', reverse && 'back', isWalk && 'walk']
-  const bound = [...list.values, ...(within?.parameters ?? []), limit, offset]
-  return queryAsCaller<Mark>(ctx, list.text && order && parts.join(' '), bound, () => pageOfMarks(ctx, search, range))
-}
-
-/** Returns a query of the ids and sort keys of a page. */
-function pageOfMarks(ctx: Context, search: MarkSearch, range: Range | undefined): Rows<Mark> {
-  const { list, id, isWalk, limit, offset, reverse } = search
-  const [first, ...others] = search.keys as [Key, ...Key[]]
-  // Without nulls, no order of nulls is needed, which an index of a joined table could not supply.
-  const keys = range?.hasValue ? [{ ...first, isNullable: false }, ...others] : search.keys
-  const ids = list
-    .rows()
-    .clearSelect()
-    .select(sql<number>`${sql.ref(id)}`.as('id'))
-    .select(marksOf(keys))
-  const found = range ? ids.where(range.where) : ids
-  const page = ordered(ctx, found, keys, reverse).limit(limit).offset(offset) as Rows<Mark>
-  return isWalk && range?.hasValue && first.parent !== null ? parentFirst(page, first.parent) : page
-}
-
-/** Returns the ids and sort keys of a page, from one half of the list after the other. */
-async function marksInHalves(ctx: Context, search: MarkSearch, halves: readonly Range[]): Promise<Mark[]> {
-  const found: Mark[] = []
-  let { offset } = search
-  for (const half of halves) {
-    const some = await marksInRange(ctx, { ...search, offset, limit: search.limit - found.length }, half)
-    found.push(...some)
-    if (found.length === search.limit) break
-    offset = some.length > 0 || offset === 0 ? 0 : offset - (await sizeOf(ctx, search, half))
-  }
-  return found
-}
-
-async function sizeOf(ctx: Context, { list }: MarkSearch, { where }: Range): Promise<number> {
-  const { sql: text, parameters } = sql`${where}`.compile(ctx.db)
-  const rows = () => list.rows().where(where)
-  const half = { rows, text: list.text && `${list.text} ${text}`, values: [...list.values, ...parameters] }
-  return (await countUpTo(ctx, half, null)).count
-}
-
-const counted = (rows: Rows<unknown>): Rows<{ total: number }> =>
+export const counted = (rows: Rows<unknown>): Rows<{ total: number }> =>
   rows.clearSelect().select(sql<number>`count(*)`.as('total'))
 
 /** The values of a row's sort keys, from which a cursor is built. */
-type CursorValues = Record<`cursor_${number}`, string | number | null>
+export type CursorValues = Record<`cursor_${number}`, string | number | null>
 
 /**
  * A row of a page with its sort keys. `row` is undefined when the record was deleted between the
@@ -295,10 +72,10 @@ interface PageEntry<Row> {
 
 const rowsOf = <Row>(entries: readonly PageEntry<Row>[]): Row[] => entries.flatMap(({ row }) => row ?? [])
 
-const marksOf = (keys: readonly Key[]) =>
+export const marksOf = (keys: readonly Key[]) =>
   keys.map(({ column }, index) => sql<string | number | null>`${column}`.as(`cursor_${index}`))
 
-interface PageWindow {
+export interface PageWindow {
   range?: Range
   limit: number
   offset: number
@@ -311,13 +88,17 @@ interface PageSource<Row> {
   count: () => Promise<Total>
 }
 
-interface Total {
+export interface Total {
   count: number
   /** Whether the list has no more rows than `count`. */
   isExact: boolean
 }
 
-function paged<Row extends object>(ctx: Context, query: QueryValues, source: PageSource<Row>): Promise<Paged<Row>> {
+export function paged<Row extends object>(
+  ctx: Context,
+  query: QueryValues,
+  source: PageSource<Row>,
+): Promise<Paged<Row>> {
   const size = Number(query.per_page ?? 10)
   if (query.cursor === undefined) return byNumber(ctx, query, source, size)
   if (new URLSearchParams(ctx.query).has('page')) throw invalid({ 'query.cursor': ['Use either page or cursor.'] })

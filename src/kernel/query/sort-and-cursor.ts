@@ -19,7 +19,7 @@ export interface Key {
   column: Expression<unknown>
   descending: boolean
   isNullable: boolean
-  /** The alias of the joined table that has the column; null for a column of the list's own table. */
+  /** The alias of the joined table with the column; null for a column of the list's own table. */
   parent: string | null
   /** False for an expression, such as a custom attribute. */
   isColumn: boolean

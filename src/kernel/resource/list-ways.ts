@@ -3,8 +3,9 @@
 import { type Expression, type SqlBool, sql } from 'kysely'
 import type { Context } from '../context.ts'
 import { conditions, type Fields, type QueryValues, time, value } from '../query/filter.ts'
+import { countUpTo, type FoundRows, type IdPagedList, maxGathered } from '../query/id-pages.ts'
 import { foundByIds } from '../query/join-plugins.ts'
-import { countUpTo, type IdPagedList, type ListQuery, maxGathered, type Rows } from '../query/page.ts'
+import type { Rows } from '../query/page.ts'
 import { withoutVisibility } from '../query/visibility.ts'
 import type { AnyDefinition, AnyRow, Narrow } from './any-definition.ts'
 
@@ -72,7 +73,7 @@ function selected(
   name: string | null,
   rows: () => Rows<unknown>,
   wanted: readonly Expression<SqlBool>[],
-): ListQuery {
+): FoundRows {
   const { sql: text, parameters: values } = sql.join([sql`1 = 1`, ...wanted], sql` and `).compile(ctx.db)
   return { rows: () => met(rows(), wanted), text: name && `${name}: ${text}`, values }
 }

@@ -5,7 +5,7 @@ import type { Query, Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { invalid } from '../../kernel/errors.ts'
 import type { Handler } from '../../kernel/handler.ts'
-import { maxGathered } from '../../kernel/query/page.ts'
+import { maxGathered } from '../../kernel/query/id-pages.ts'
 import { currencyText } from '../../kernel/values/format.ts'
 import { fromBig, scaledSum, sumOf, weighted } from '../../kernel/values/money.ts'
 import { loadStages } from '../pipelines/resource.ts'
@@ -73,7 +73,7 @@ async function totalsOf(
   return new Map(ids.map((id) => [id, found.get(id) ?? none]))
 }
 
-/** Returns the sums of the stages with matching leads; null when more leads match than are summed. */
+/** Returns the sums of the stages with matching leads; null when too many leads match. */
 async function sumsOf(
   ctx: Context,
   query: Query<'kanbanLeads'>,
