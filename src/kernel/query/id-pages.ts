@@ -1,5 +1,5 @@
-// Reads the pages of large lists in two steps: first the ids of a page, then the rows with these ids.
-// The statements are cached, and the cost of a page does not grow with the list.
+// Reads the pages of large lists in two steps: first the ids of a page, then the rows with these
+// ids. The statements are cached, and the cost of a page does not grow with the list.
 import { type Expression, sql } from 'kysely'
 import type { Context } from '../context.ts'
 import { queryAsCaller, untilNextCommitFor } from './caller-query.ts'

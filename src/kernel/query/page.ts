@@ -1,6 +1,6 @@
 // Returns the pages of a list in the reply format of lists. A page is selected by number, with a
-// total, or by cursor, which contains sort keys and id. sort-and-cursor.ts determines the order, and
-// id-pages.ts reads the pages of resources.
+// total, or by cursor, which contains sort keys and id. sort-and-cursor.ts determines the order,
+// and id-pages.ts reads the pages of resources.
 import { sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../context.ts'
