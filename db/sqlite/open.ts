@@ -18,7 +18,7 @@ import {
 } from './dialect.ts'
 import { createFileIdentity, type FileIdentity } from './file-identity.ts'
 import { mergesOf } from './full-text-tables.ts'
-import type { WriteQueue } from './group-commit/types.ts'
+import type { ExclusiveConnection, WriteQueue } from './group-commit/types.ts'
 import { createWalSync, type WalSync } from './group-commit/wal-sync.ts'
 import { createWriteConnection, type SqliteHealth, type WriteConnection } from './group-commit/write-connection.ts'
 import { createWriteQueue } from './group-commit/write-queue.ts'
@@ -116,19 +116,31 @@ class SqliteStore implements Store {
   replicaState = async () => 'none' as const
   replicaSendsFeedback = async () => null
   onReplica = <T>(work: (db: Db) => Promise<T>): Promise<T> => work(this.db)
-  transaction = <T>(work: (db: Db) => Promise<T>, { isLong, inParts }: TransactionOptions = {}): Promise<T> => {
-    const begun = this.db.transaction()
-    return (isLong ? begun.setIsolationLevel(inParts ? 'snapshot' : 'serializable') : begun).execute((db) =>
-      work(db as Db),
-    )
-  }
   walBytes = () => (this.#file === null ? 0 : walBytes(this.#file))
   image = () => this.#whileIdle(() => sqliteImage(this.#connection))
+
+  transaction = async <T>(work: (db: Db) => Promise<T>, { isLong, inParts }: TransactionOptions = {}): Promise<T> => {
+    const transaction = await this.#queue.begin(isLong ? (inParts ? 'own group in parts' : 'own group') : 'member')
+    try {
+      const result = await work(kyselySqliteConnection<DB>((query) => transaction.run(query)))
+      await transaction.commit()
+      return result
+    } catch (error) {
+      await transaction.rollback()
+      throw error
+    }
+  }
+
+  tryWrite = (): Promise<void> =>
+    this.#whileIdle((run) => {
+      const { rows } = run<{ user_version: number }>({ sql: 'pragma user_version', parameters: [] })
+      run({ sql: `pragma user_version = ${rows[0]?.user_version ?? 0}`, parameters: [] })
+    })
 
   retryWrite = async (): Promise<SqliteHealth['trouble']> => {
     if (this.#health.trouble === null && !this.#faults.awaitsWrite()) return null
     try {
-      await sqliteDialect.tryWrite(this.db)
+      await this.tryWrite()
       this.#sync?.markDirty()
       await this.#sync?.whenDurable()
       this.#health.trouble = null
@@ -258,10 +270,10 @@ class SqliteStore implements Store {
   }
 
   /** Runs the work while no transaction is open. */
-  async #whileIdle<T>(work: () => T): Promise<T> {
-    const { release } = await this.#queue.exclusive()
+  async #whileIdle<T>(work: (run: ExclusiveConnection['run']) => T): Promise<T> {
+    const { run, release } = await this.#queue.exclusive()
     try {
-      return work()
+      return work(run)
     } finally {
       release()
     }
