@@ -69,7 +69,13 @@ export const activities = defineResource({
     { text: 'activities.location' },
   ],
   governs: ['type'],
-  toRow: toActivityRow,
+  toRow: async (body, writing) => ({
+    columns: await toActivityRow(body, writing),
+    save: async (ctx, id) => {
+      await saveParticipants(ctx, id, body.participants)
+      await saveLinks(ctx, id, body)
+    },
+  }),
   toReply: (row, ctx): Schema<'Activity'> => ({
     id: row.id,
     type: row.type as ActivityType,
@@ -107,10 +113,6 @@ export const activities = defineResource({
     await loadFiles(ctx, replies)
     await loadLinks(ctx, replies)
     await expandReferences(ctx, replies, include, { user: () => users, leads: () => leads, persons: () => persons })
-  },
-  afterSave: async (ctx, id, body) => {
-    await saveParticipants(ctx, id, body.participants)
-    await saveLinks(ctx, id, body)
   },
   saveLinks: (ctx, id, body: ActivityBody) => attachNewFiles(ctx, id, body),
 })

@@ -222,7 +222,10 @@ const resource = defineResource({
     completed_at: time('imports.completed_at'),
   }),
   search: [],
-  toRow: toImportRow,
+  toRow: async (body, writing) => ({
+    columns: await toImportRow(body, writing),
+    save: (ctx, id) => attachSentFile(ctx, id, body),
+  }),
   toReply: (row): Import => ({
     id: row.id,
     type: row.type as Import['type'],
@@ -269,7 +272,6 @@ const resource = defineResource({
     )
     for (const reply of replies) reply.file = files.get(reply.file?.id ?? 0) ?? null
   },
-  afterSave: attachSentFile,
   refersTo: referencesInMapping,
   beforeDelete: async (ctx, { id, state }) => {
     if (state === 'processing') throw new Problem('state_conflict', 'The import is processing; cancel it first.')

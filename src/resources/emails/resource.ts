@@ -186,7 +186,17 @@ export const emails = defineResource({
     ...['emails.from', 'emails.to', 'emails.cc', 'emails.bcc'].map(addressSearch),
   ],
   governs: ['is_draft'],
-  toRow: toEmailRow,
+  toRow: async (body: EmailBody, writing) => ({
+    columns: await toEmailRow(body, writing),
+    save: async (ctx, id) => {
+      await joinThread(ctx, id)
+      const before = await foldersOf(ctx, id)
+      await saveFolders(ctx, id, body.folders)
+      await saveAttachments(ctx, id, body)
+      await queueIfDue(ctx, id, before)
+      if (body.send_at !== undefined) await moveSending(ctx, id)
+    },
+  }),
   toReply: (row, ctx): Email => ({
     id: row.id,
     subject: row.subject,
@@ -231,14 +241,6 @@ export const emails = defineResource({
     version: row.version,
   }),
   loadRelated: loadParts,
-  afterSave: async (ctx, id, body: EmailBody) => {
-    await joinThread(ctx, id)
-    const before = await foldersOf(ctx, id)
-    await saveFolders(ctx, id, body.folders)
-    await saveAttachments(ctx, id, body)
-    await queueIfDue(ctx, id, before)
-    if (body.send_at !== undefined) await moveSending(ctx, id)
-  },
   beforeDelete: checkNotSending,
   onRestore: (ctx, { row }) => restoreSending(ctx, { id: Number(row.id), status: String(row.status) }),
   saveLinks: (ctx, id, body, isNew) => setTags(ctx, 'emails', id, body.tag_ids, isNew),

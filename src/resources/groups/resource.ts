@@ -49,7 +49,7 @@ export const groups = defineResource({
       const left = present.filter((id) => canSeeOwner(ctx, id) && !user_ids.includes(id))
       await checkMembership(await withCurrentCaller(ctx), { groupId: current?.id ?? null, joined, left })
     }
-    return { ...named, description }
+    return { columns: { ...named, description }, save: (ctx, id) => setMembers(ctx, { group_id: id }, user_ids) }
   },
   toReply: (row): Group => ({
     id: row.id,
@@ -81,7 +81,6 @@ export const groups = defineResource({
     ...snapshot,
     ...(Array.isArray(snapshot.user_ids) && { user_ids: snapshot.user_ids.filter((id) => canSeeOwner(ctx, id)) }),
   }),
-  afterSave: (ctx, id, { user_ids }) => setMembers(ctx, { group_id: id }, user_ids),
   beforeDelete: async (ctx, { id, name }) => {
     const members = await allMembers(ctx, id)
     if (members.length === 0) return

@@ -4,7 +4,6 @@
 import { sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import { type Context, canCall, warn } from '../../kernel/context.ts'
-import { ValidationErrors } from '../../kernel/errors.ts'
 import { linked, moneyField, textField, time, value } from '../../kernel/query/filter.ts'
 import { visible, withoutVisibility } from '../../kernel/query/visibility.ts'
 import { defineResource } from '../../kernel/resource/define-resource.ts'
@@ -32,7 +31,6 @@ import {
   parseProductLines,
   planProductLines,
   presentProductLine,
-  pricingOf,
   productLinesColumn,
   saveProductLines,
 } from './product-lines.ts'
@@ -146,16 +144,11 @@ export const leads = defineResource(
       if (type !== current?.lead_type_id) await checkReference(writing, 'lead_type_id', type, types)
       await checkTagIds(ctx, errors, body.tag_ids)
       await checkEmail(writing, body.email_id)
-      if (body.products)
-        planProductLines(
-          current ? await loadProductLines(ctx, [current.id]) : [],
-          body.products,
-          await pricingOf(ctx, body.products),
-          errors,
-        )
+      const present = current && body.products ? await loadProductLines(ctx, [current.id]) : []
+      const lines = body.products && (await planProductLines(ctx, present, body.products, errors))
       const moved = await planStageChange(writing, body)
       const user_id = await resolveOwnerId(writing, body.user_id)
-      return {
+      const columns = {
         title: body.title,
         title_key: body.title === undefined ? undefined : textKey(body.title),
         description: body.description,
@@ -169,6 +162,7 @@ export const leads = defineResource(
         // error.
         person_id: await resolvePersonId(writing, body),
       }
+      return { columns, save: lines && ((ctx, id) => saveProductLines(ctx, id, present, lines)) }
     },
     toReply: (row, ctx): Schema<'Lead'> => {
       const days = rottenDays(ctx, row)
@@ -234,15 +228,6 @@ export const leads = defineResource(
       if (include.includes('quotes')) await includeQuotes(ctx, replies)
     },
     followUpEvents: outcomeEvents,
-    afterSave: async (ctx, id, { products }) => {
-      if (!products) return
-      const pricing = await pricingOf(ctx, products)
-      await saveProductLines(
-        ctx,
-        id,
-        planProductLines(await loadProductLines(ctx, [id]), products, pricing, new ValidationErrors()),
-      )
-    },
     onRestore: repairLead,
     saveLinks: async (ctx, id, body: Body, isNew) => {
       await setTags(ctx, 'leads', id, body.tag_ids, isNew)

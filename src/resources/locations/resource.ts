@@ -42,7 +42,7 @@ export const locations = defineResource({
     if (!current) await checkReference(writing, 'warehouse_id', warehouse_id, warehouses)
     const key = name === undefined ? undefined : textKey(name)
     await checkName(writing, key, current?.warehouse_id ?? warehouse_id)
-    return { name, name_key: key, ...(!current && { warehouse_id }) }
+    return { columns: { name, name_key: key, ...(!current && { warehouse_id }) } }
   },
   toReply: (row): Schema<'StorageLocation'> => ({
     id: row.id,

@@ -102,19 +102,21 @@ export const campaigns = defineResource({
     }
     const changer = changedById(writing.ctx, columns, current)
     if (changer !== undefined && !errors.any) requireCampaignAbilities(writing.ctx)
-    return { ...columns, changed_by_id: changer }
+    return {
+      columns: { ...columns, changed_by_id: changer },
+      save: async (ctx, id) => {
+        // Resumes sending after activation, because e-mails may have been queued before the
+        // campaign was deactivated.
+        if (is_active === true && (await hasQueued(ctx, id))) await scheduleSending(ctx)
+        await warnOfMissedDay(ctx, id)
+      },
+    }
   },
   refersTo: async (ctx, { subject, audience_filter }) => [
     ...(await referencesInText(ctx, 'subject', subject)),
     ...(await referencesInFilter(ctx, audience_filter)),
   ],
   replacing: async (ctx, row, named, by) => ({ audience: await replacingInAudience(ctx, row, named, by) }),
-  // Resumes sending after activation, because e-mails may have been queued before the campaign was
-  // deactivated.
-  afterSave: async (ctx, id, { is_active }) => {
-    if (is_active === true && (await hasQueued(ctx, id))) await scheduleSending(ctx)
-    await warnOfMissedDay(ctx, id)
-  },
   toReply: (row, ctx): Schema<'Campaign'> => ({
     id: row.id,
     name: row.name,

@@ -33,7 +33,7 @@ export const marketingEvents = defineResource({
     if (date && date !== current?.date && date < today(ctx.time, ctx.services.config.timezone))
       errors.invalid('date', 'Must be today or later.')
     const about = { table: 'marketing_events', entity: 'events', noun: 'marketing event' } as const
-    return { ...(await uniqueName(writing, about, name)), description, date }
+    return { columns: { ...(await uniqueName(writing, about, name)), description, date } }
   },
   toReply: (row): Schema<'MarketingEvent'> => ({
     id: row.id,

@@ -86,10 +86,12 @@ export const organizations = defineResource(
       })
       await checkTagIds(ctx, errors, tag_ids)
       return {
-        name,
-        name_key: key,
-        address: mergeAddress(current?.address ?? null, address),
-        user_id: await resolveOwnerId(writing, user_id),
+        columns: {
+          name,
+          name_key: key,
+          address: mergeAddress(current?.address ?? null, address),
+          user_id: await resolveOwnerId(writing, user_id),
+        },
       }
     },
     toReply: (row, ctx): Schema<'Organization'> => ({

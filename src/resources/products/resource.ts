@@ -74,13 +74,15 @@ export const products = defineResource(
       })
       await checkTagIds(ctx, errors, tag_ids)
       return {
-        sku,
-        sku_key: key,
-        name,
-        name_key: name === undefined ? undefined : textKey(name),
-        description,
-        quantity: scaled(quantity),
-        price: scaled(price),
+        columns: {
+          sku,
+          sku_key: key,
+          name,
+          name_key: name === undefined ? undefined : textKey(name),
+          description,
+          quantity: scaled(quantity),
+          price: scaled(price),
+        },
       }
     },
     toReply: (row): Schema<'Product'> => ({

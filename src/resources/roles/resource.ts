@@ -47,7 +47,7 @@ export const roles = defineResource({
       if (current && isRegranted(current, granted)) await requireHoldersWithinView(ctx, current.id)
       if (current) await checkLockOut(ctx, current, granted)
     }
-    return { ...named, description: body.description, ...granted }
+    return { columns: { ...named, description: body.description, ...granted } }
   },
   toReply: (row): Schema<'Role'> => ({
     id: row.id,

@@ -60,11 +60,13 @@ export const tags = defineResource({
   toRow: async ({ name, color }, writing) => {
     const { ctx, current } = writing
     const named = await uniqueName(writing, { table: 'tags', entity: 'tags', noun: 'tag' }, name)
-    if (current) return { ...named, color: color?.toUpperCase() }
+    if (current) return { columns: { ...named, color: color?.toUpperCase() } }
     return {
-      ...named,
-      color: color?.toUpperCase() ?? paletteColor(named.name_key ?? ''),
-      user_id: author(ctx)?.id ?? null,
+      columns: {
+        ...named,
+        color: color?.toUpperCase() ?? paletteColor(named.name_key ?? ''),
+        user_id: author(ctx)?.id ?? null,
+      },
     }
   },
   toReply: (row, ctx): Schema<'Tag'> => ({

@@ -85,7 +85,7 @@ const baseUsers = defineResource({
     checkOwn(body, writing)
     if (!writing.errors.any) await checkStanding(body, writing, joining)
     const { name, email, is_active, view_permission, role_id, password_hash } = body
-    return {
+    const columns = {
       name,
       name_key: name === undefined ? undefined : textKey(name),
       email,
@@ -94,6 +94,14 @@ const baseUsers = defineResource({
       view_permission,
       role_id,
       password_hash,
+    }
+    return {
+      columns,
+      save: async (ctx, id) => {
+        await setMembers(ctx, { user_id: id }, body.group_ids)
+        await setPicture(ctx, id, body.image_file_id)
+        if (is_active === false || password_hash !== undefined) await endAccess(ctx, id)
+      },
     }
   },
   toReply: (row, ctx): User => ({
@@ -126,11 +134,6 @@ const baseUsers = defineResource({
       reply.group_ids = reply.groups.map(({ id }) => id)
     }
     await expandReferences(ctx, replies, include, { role: () => roles, groups: () => groups })
-  },
-  afterSave: async (ctx, id, body: WithPasswordHash<Write>) => {
-    await setMembers(ctx, { user_id: id }, body.group_ids)
-    await setPicture(ctx, id, body.image_file_id)
-    if (body.is_active === false || body.password_hash !== undefined) await endAccess(ctx, id)
   },
   beforeDelete: async (ctx, row) => {
     await checkDeletable(ctx, row)

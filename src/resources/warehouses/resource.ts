@@ -77,7 +77,12 @@ export const warehouses = defineResource(
       { key: 'warehouses.contact_name_key' },
       { where: (word, dialect) => dialect.jsonPointMatches('warehouses.contact_emails', 'contains', word) },
     ],
-    toRow: columnsOf,
+    toRow: async (body, writing) => ({
+      columns: await columnsOf(body, writing),
+      save: async (ctx, id) => {
+        for (const field of fields) await saveUniquePoints(ctx, 'warehouses', id, field, body[field])
+      },
+    }),
     toReply: (row): Schema<'Warehouse'> => ({
       id: row.id,
       name: row.name,
@@ -97,9 +102,6 @@ export const warehouses = defineResource(
     loadRelated: async (ctx, replies, include) => {
       await loadLocations(ctx, replies, include)
       if (include.includes('activities')) await loadActivities(ctx, replies)
-    },
-    afterSave: async (ctx, id, body) => {
-      for (const field of fields) await saveUniquePoints(ctx, 'warehouses', id, field, body[field])
     },
     saveLinks: (ctx, id, body, isNew) => setTags(ctx, 'warehouses', id, body.tag_ids, isNew),
     beforeDelete: async (ctx, row) => {

@@ -85,7 +85,7 @@ export const webhooks = defineResource({
         entity_type: body.entity_type === undefined ? (current?.entity_type ?? null) : body.entity_type,
         events: columns.events ?? current?.events ?? '[]',
       })
-    return { ...columns, changed_by_id: changer }
+    return { columns: { ...columns, changed_by_id: changer } }
   },
   maskInput: (body) => ({
     ...body,

@@ -102,7 +102,7 @@ export const workflows = defineResource({
     const entity = body.entity_type ?? current?.entity_type
     if (changer !== undefined && !writing.errors.any)
       requireWorkflowAbilities(ctx, entity as Entity, JSON.parse(columns.actions) as Action[])
-    return { ...columns, changed_by_id: changer }
+    return { columns: { ...columns, changed_by_id: changer } }
   },
   refersTo: (ctx, row) => referencesOfWorkflow(ctx, row.entity_type as Entity, rulesIn(row)),
   replacing: (ctx, row, named, by) => replacingInWorkflow(ctx, row.entity_type as Entity, rulesIn(row), { named, by }),
