@@ -24,6 +24,7 @@ import { createWriteConnection, type SqliteHealth, type WriteConnection } from '
 import { createWriteQueue } from './group-commit/write-queue.ts'
 import { kyselySqlite, kyselySqliteConnection } from './kysely-driver.ts'
 import { createInMemoryMaintenance, createMaintenance, type Maintenance } from './maintenance/maintenance.ts'
+import { createMaintenanceThread, type MaintenanceThread } from './maintenance/maintenance-thread.ts'
 import { createPreparedStatements, type PreparedStatements } from './prepared-statements.ts'
 import { createReadTransaction, type ReadTransaction } from './read-transaction.ts'
 import { createSnapshot } from './snapshots.ts'
@@ -51,11 +52,12 @@ class SqliteStore implements Store {
   readonly url: string
   readonly #connection: SqliteConnection
   /**
-   * The path of the database file. For a database in memory, `#file`, `#reader` and `#sync` are
-   * null.
+   * The path of the database file. For a database in memory, `#file`, `#reader`, `#thread`
+   * and `#sync` are null.
    */
   readonly #file: string | null
   readonly #reader: Reader | null
+  readonly #thread: MaintenanceThread | null
   readonly #sync: WalSync | null
   readonly #files: FileIdentity
   readonly #health: SqliteHealth
@@ -85,7 +87,8 @@ class SqliteStore implements Store {
     this.#statements = createPreparedStatements(connection)
     this.#foreignCommits = createForeignCommitCounter(connection)
     this.#reader = file === null ? null : this.#openReader(file)
-    this.#sync = file === null ? null : this.#openSync(file, slowSyncMs)
+    this.#thread = file === null ? null : createMaintenanceThread(file)
+    this.#sync = file === null || this.#thread === null ? null : this.#openSync(file, this.#thread, slowSyncMs)
     const writer = this.#openWriter()
     this.#queue = this.#openQueue(writer, { waitMs, groupMs })
     this.db = kyselySqlite<DB>(this.#queue, {
@@ -195,6 +198,7 @@ class SqliteStore implements Store {
     } finally {
       await maintenanceClosed
       await this.#sync?.close()
+      await this.#thread?.end()
       this.#reader?.connection.close()
       this.#connection.close()
     }
@@ -210,8 +214,9 @@ class SqliteStore implements Store {
     }
   }
 
-  #openSync(file: string, slowMs: number): WalSync {
+  #openSync(file: string, thread: MaintenanceThread, slowMs: number): WalSync {
     return createWalSync(this.#connection, file, {
+      thread,
       slowMs,
       onFailure: (error) => {
         this.#health.trouble = 'uncertain'
@@ -252,8 +257,9 @@ class SqliteStore implements Store {
 
   #openMaintenance(): Maintenance {
     const merges = mergesOf(searchIndexTable)
-    if (this.#file === null) return createInMemoryMaintenance(this.#connection, merges)
+    if (this.#file === null || this.#thread === null) return createInMemoryMaintenance(this.#connection, merges)
     return createMaintenance(this.#connection, this.#file, {
+      thread: this.#thread,
       exclusive: () => this.#queue.exclusive(),
       merges,
       onRound: this.#faults.recordMaintenance,
