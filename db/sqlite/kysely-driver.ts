@@ -22,7 +22,7 @@ export function kyselySqlite<DB>(
     faults,
   }: {
     own: PreparedStatements
-    reader: { statements: PreparedStatements; look: ReadTransaction } | null
+    reader: { statements: PreparedStatements; transaction: ReadTransaction } | null
     faults: FaultLog
   },
 ): Kysely<DB> {
@@ -36,7 +36,7 @@ export function kyselySqlite<DB>(
     // Writes do not block reads. A process that recovers or closes the log can block a read
     // briefly.
     const read = (): QueryResult<R> => {
-      reader.look.begin()
+      reader.transaction.begin()
       // The statement is prepared again, because `begin` empties the cache when the schema has
       // changed.
       return runStatement<R>(reading.prepare(query.sql), query.parameters)

@@ -93,7 +93,7 @@ class SqliteStore implements Store {
     this.#queue = this.#openQueue(writer, { waitMs, groupMs })
     this.db = kyselySqlite<DB>(this.#queue, {
       own: this.#statements,
-      reader: this.#reader && { statements: this.#reader.statements, look: this.#reader.transaction },
+      reader: this.#reader,
       faults: this.#faults,
     })
     this.#confirmedForeign = this.#foreignGeneration()

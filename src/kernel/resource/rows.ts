@@ -3,7 +3,7 @@
 import { type Expression, type SqlBool, sql } from 'kysely'
 import type { Context } from '../context.ts'
 import { queryByIds } from '../query/caller-query.ts'
-import { conditions, type Fields, type QueryValues, time, value } from '../query/filter.ts'
+import { conditions, type Fields, type QueryValues, timeField, valueField } from '../query/filter.ts'
 import { pruneJoins } from '../query/join-pruning.ts'
 import { inOrder, pageByIds, type Rows } from '../query/page.ts'
 import type { AnyDefinition, AnyRow, VisibleRows } from './any-definition.ts'
@@ -11,9 +11,9 @@ import type { Sorts } from './definition.ts'
 
 /** The filters that every list has. */
 const commonFields = (table: string): Fields => ({
-  id: value(`${table}.id`),
-  created_at: time(`${table}.created_at`),
-  updated_at: time(`${table}.updated_at`),
+  id: valueField(`${table}.id`),
+  created_at: timeField(`${table}.created_at`),
+  updated_at: timeField(`${table}.updated_at`),
 })
 
 export function visibleRows(d: AnyDefinition, entity: string): VisibleRows {

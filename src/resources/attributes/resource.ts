@@ -4,7 +4,7 @@ import type { Schema } from '../../contract/types.ts'
 import { type Context, warn } from '../../kernel/context.ts'
 import { isProtected } from '../../kernel/errors.ts'
 import type { Handlers } from '../../kernel/handler.ts'
-import { flagField, textField, value } from '../../kernel/query/filter.ts'
+import { flagField, textField, valueField } from '../../kernel/query/filter.ts'
 import { defineResource } from '../../kernel/resource/define-resource.ts'
 import { massDelete, massUpdate } from '../../kernel/resource/mass.ts'
 import { answering, inSteps } from '../../kernel/write/idempotency.ts'
@@ -51,13 +51,13 @@ const define = (force: boolean) =>
     filter: () => ({
       code: textField('attributes.code'),
       name: textField('attributes.name_key'),
-      type: value('attributes.type'),
-      entity_type: value('attributes.entity_type'),
+      type: valueField('attributes.type'),
+      entity_type: valueField('attributes.entity_type'),
       is_user_defined: flagField('attributes.is_user_defined'),
       is_required: flagField('attributes.is_required'),
       is_unique: flagField('attributes.is_unique'),
       quick_add: flagField('attributes.quick_add'),
-      sort_order: value('attributes.sort_order'),
+      sort_order: valueField('attributes.sort_order'),
     }),
     search: [{ text: 'attributes.code' }, { key: 'attributes.name_key' }],
     governs: ['type', 'entity_type', 'lookup_type'],

@@ -4,7 +4,7 @@
 import { sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import { type Context, canCall, warn } from '../../kernel/context.ts'
-import { linked, moneyField, textField, time, value } from '../../kernel/query/filter.ts'
+import { linkedField, moneyField, textField, timeField, valueField } from '../../kernel/query/filter.ts'
 import { visible, withoutVisibility } from '../../kernel/query/visibility.ts'
 import { defineResource } from '../../kernel/resource/define-resource.ts'
 import { checkReference, expandReferences } from '../../kernel/resource/references.ts'
@@ -107,22 +107,22 @@ export const leads = defineResource(
     },
     filter: async (ctx, query) => ({
       title: textField('leads.title_key'),
-      status: value('leads.status'),
-      user_id: value('leads.user_id'),
-      person_id: value('leads.person_id'),
-      organization_id: value('persons.organization_id'),
-      lead_source_id: value('leads.lead_source_id'),
-      lead_type_id: value('leads.lead_type_id'),
-      lead_pipeline_id: value('leads.lead_pipeline_id'),
-      lead_pipeline_stage_id: value('leads.lead_pipeline_stage_id'),
+      status: valueField('leads.status'),
+      user_id: valueField('leads.user_id'),
+      person_id: valueField('leads.person_id'),
+      organization_id: valueField('persons.organization_id'),
+      lead_source_id: valueField('leads.lead_source_id'),
+      lead_type_id: valueField('leads.lead_type_id'),
+      lead_pipeline_id: valueField('leads.lead_pipeline_id'),
+      lead_pipeline_stage_id: valueField('leads.lead_pipeline_stage_id'),
       stage_code: textField('lead_pipeline_stages.code'),
-      tag_id: linked('lead_tags', 'leads.id', 'lead_id', 'tag_id'),
-      product_id: linked('lead_products', 'leads.id', 'lead_id', 'product_id'),
+      tag_id: linkedField('lead_tags', 'leads.id', 'lead_id', 'tag_id'),
+      product_id: linkedField('lead_products', 'leads.id', 'lead_id', 'product_id'),
       lead_value: moneyField('leads.lead_value'),
-      // The column is a date, so the filter is `value` and not `time`.
-      expected_close_date: value('leads.expected_close_date'),
-      closed_at: time('leads.closed_at'),
-      stage_changed_at: time('leads.stage_changed_at'),
+      // The column is a date and not a time, so its filter is `valueField`.
+      expected_close_date: valueField('leads.expected_close_date'),
+      closed_at: timeField('leads.closed_at'),
+      stage_changed_at: timeField('leads.stage_changed_at'),
       ...(await rottenFilter(ctx, query)),
     }),
     searchDocument,

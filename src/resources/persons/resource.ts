@@ -3,7 +3,7 @@ import { sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import { assertCanCall, type Context, canCall } from '../../kernel/context.ts'
 import { inUse, ValidationErrors } from '../../kernel/errors.ts'
-import { flagField, linked, textField, value } from '../../kernel/query/filter.ts'
+import { flagField, linkedField, textField, valueField } from '../../kernel/query/filter.ts'
 import { canSeeOwner, visible } from '../../kernel/query/visibility.ts'
 import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
 import { nameKey } from '../../kernel/resource/named-references.ts'
@@ -151,9 +151,9 @@ export const persons = defineResource(
       name: textField('persons.name_key'),
       ...(await contactFilters(ctx, query)),
       job_title: textField('persons.job_title_key'),
-      organization_id: value('persons.organization_id'),
-      user_id: value('persons.user_id'),
-      tag_id: linked('person_tags', 'persons.id', 'person_id', 'tag_id'),
+      organization_id: valueField('persons.organization_id'),
+      user_id: valueField('persons.user_id'),
+      tag_id: linkedField('person_tags', 'persons.id', 'person_id', 'tag_id'),
       subscribed: flagField('persons.subscribed'),
     }),
     searchDocument,

@@ -10,7 +10,7 @@ import { isProtected, ValidationErrors } from '../../kernel/errors.ts'
 import type { Handler, Handlers } from '../../kernel/handler.ts'
 import { runDeleteHooks } from '../../kernel/history/delete-hooks.ts'
 import { refuseNamed } from '../../kernel/history/stored-references.ts'
-import { flagField, textField, value } from '../../kernel/query/filter.ts'
+import { flagField, textField, valueField } from '../../kernel/query/filter.ts'
 import { visible } from '../../kernel/query/visibility.ts'
 import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
 import { nameKey } from '../../kernel/resource/named-references.ts'
@@ -247,7 +247,7 @@ export const pipelines = defineResource({
   filter: () => ({
     name: textField('lead_pipelines.name_key'),
     is_default: flagField('lead_pipelines.is_default'),
-    rotten_days: value('lead_pipelines.rotten_days'),
+    rotten_days: valueField('lead_pipelines.rotten_days'),
   }),
   search: [{ key: 'lead_pipelines.name_key' }],
   toRow: async (body: Schema<'PipelineUpdate'>, writing) => {

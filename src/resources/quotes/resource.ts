@@ -4,7 +4,7 @@ import { type SqlBool, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import type { ValidationErrors } from '../../kernel/errors.ts'
-import { flagged, linked, moneyField, textField, value } from '../../kernel/query/filter.ts'
+import { flagConditionField, linkedField, moneyField, textField, valueField } from '../../kernel/query/filter.ts'
 import { visible } from '../../kernel/query/visibility.ts'
 import { defineResource, type RowPlan, type Writing } from '../../kernel/resource/define-resource.ts'
 import { checkReference, expandReferences } from '../../kernel/resource/references.ts'
@@ -175,21 +175,21 @@ export const quotes = defineResource(
     },
     filter: (ctx) => ({
       subject: textField('quotes.subject_key'),
-      user_id: value('quotes.user_id'),
-      person_id: value('quotes.person_id'),
-      lead_id: linked('lead_quotes', 'quotes.id', 'quote_id', 'lead_id'),
-      product_id: linked('quote_items', 'quotes.id', 'quote_id', 'product_id'),
-      is_expired: flagged((wanted) =>
+      user_id: valueField('quotes.user_id'),
+      person_id: valueField('quotes.person_id'),
+      lead_id: linkedField('lead_quotes', 'quotes.id', 'quote_id', 'lead_id'),
+      product_id: linkedField('quote_items', 'quotes.id', 'quote_id', 'product_id'),
+      is_expired: flagConditionField((wanted) =>
         wanted
           ? sql<SqlBool>`quotes.expiry_date < ${todayOf(ctx)}`
           : sql<SqlBool>`quotes.expiry_date >= ${todayOf(ctx)}`,
       ),
-      tag_id: linked('quote_tags', 'quotes.id', 'quote_id', 'tag_id'),
+      tag_id: linkedField('quote_tags', 'quotes.id', 'quote_id', 'tag_id'),
       subtotal: moneyField('quotes.subtotal'),
       discount_amount: moneyField('quotes.discount_amount'),
       tax_amount: moneyField('quotes.tax_amount'),
       grand_total: moneyField('quotes.grand_total'),
-      expiry_date: value('quotes.expiry_date'),
+      expiry_date: valueField('quotes.expiry_date'),
     }),
     searchDocument,
     search: [

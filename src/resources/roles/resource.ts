@@ -8,7 +8,7 @@ import { withCurrentCaller } from '../../kernel/auth/tokens.ts'
 import type { Context } from '../../kernel/context.ts'
 import { inUse, isProtected } from '../../kernel/errors.ts'
 import type { Handlers } from '../../kernel/handler.ts'
-import { textField, value } from '../../kernel/query/filter.ts'
+import { textField, valueField } from '../../kernel/query/filter.ts'
 import { canSeeOwner, visible } from '../../kernel/query/visibility.ts'
 import { defineResource } from '../../kernel/resource/define-resource.ts'
 import { nameKey } from '../../kernel/resource/named-references.ts'
@@ -34,7 +34,7 @@ export const roles = defineResource({
         ),
       ),
   sort: { id: 'roles.id', name: 'roles.name_key', created_at: 'roles.created_at' },
-  filter: () => ({ name: textField('roles.name_key'), permission_type: value('roles.permission_type') }),
+  filter: () => ({ name: textField('roles.name_key'), permission_type: valueField('roles.permission_type') }),
   search: [{ key: 'roles.name_key' }, { text: 'roles.description' }],
   governs: ['permission_type'],
   toRow: async (body, writing) => {

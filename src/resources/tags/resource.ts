@@ -8,7 +8,7 @@ import { all, defineRemoval, refuseWhileRemoved } from '../../jobs/removals.ts'
 import { assertCanCall, author, type Context } from '../../kernel/context.ts'
 import type { Handlers } from '../../kernel/handler.ts'
 import type { SqlCaller } from '../../kernel/query/caller-query.ts'
-import { exists, textField, value } from '../../kernel/query/filter.ts'
+import { conditionField, textField, valueField } from '../../kernel/query/filter.ts'
 import { defineResource } from '../../kernel/resource/define-resource.ts'
 import { massDelete } from '../../kernel/resource/mass.ts'
 import { nameKey } from '../../kernel/resource/named-references.ts'
@@ -53,8 +53,10 @@ export const tags = defineResource({
   filter: () => ({
     name: textField('tags.name_key'),
     // Colors are stored in upper case.
-    color: exists((wanted) => sql`tags.color in (${sql.join(wanted.map((each) => String(each).toUpperCase()))})`),
-    user_id: value('tags.user_id'),
+    color: conditionField(
+      (wanted) => sql`tags.color in (${sql.join(wanted.map((each) => String(each).toUpperCase()))})`,
+    ),
+    user_id: valueField('tags.user_id'),
   }),
   search: [{ key: 'tags.name_key' }],
   toRow: async ({ name, color }, writing) => {

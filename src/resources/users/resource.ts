@@ -10,7 +10,7 @@ import type { Context } from '../../kernel/context.ts'
 import { notFound } from '../../kernel/errors.ts'
 import type { Handler, Handlers } from '../../kernel/handler.ts'
 import type { SqlCaller } from '../../kernel/query/caller-query.ts'
-import { foldedField, linked, textField, value } from '../../kernel/query/filter.ts'
+import { foldedField, linkedField, textField, valueField } from '../../kernel/query/filter.ts'
 import { visible } from '../../kernel/query/visibility.ts'
 import { defineResource, type Resource, type Writing } from '../../kernel/resource/define-resource.ts'
 import { massDelete, massUpdate } from '../../kernel/resource/mass.ts'
@@ -72,10 +72,10 @@ const baseUsers = defineResource({
   filter: () => ({
     name: textField('users.name_key'),
     email: foldedField('users.email_key'),
-    is_active: value('users.is_active'),
-    view_permission: value('users.view_permission'),
-    role_id: value('users.role_id'),
-    group_id: linked('user_groups', 'users.id', 'user_id', 'group_id'),
+    is_active: valueField('users.is_active'),
+    view_permission: valueField('users.view_permission'),
+    role_id: valueField('users.role_id'),
+    group_id: linkedField('user_groups', 'users.id', 'user_id', 'group_id'),
   }),
   search: [{ key: 'users.name_key' }, { text: 'users.email' }],
   toRow: async (body: WithPasswordHash<Write>, writing) => {

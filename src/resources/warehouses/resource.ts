@@ -2,7 +2,7 @@
 import { sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import { refuseNamed } from '../../kernel/history/stored-references.ts'
-import { linked, textField } from '../../kernel/query/filter.ts'
+import { linkedField, textField } from '../../kernel/query/filter.ts'
 import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
 import { nameKey } from '../../kernel/resource/named-references.ts'
 import { uniqueName } from '../../kernel/resource/references.ts'
@@ -70,7 +70,7 @@ export const warehouses = defineResource(
     filter: () => ({
       name: textField('warehouses.name_key'),
       contact_name: textField('warehouses.contact_name_key'),
-      tag_id: linked('warehouse_tags', 'warehouses.id', 'warehouse_id', 'tag_id'),
+      tag_id: linkedField('warehouse_tags', 'warehouses.id', 'warehouse_id', 'tag_id'),
     }),
     search: [
       { key: 'warehouses.name_key' },

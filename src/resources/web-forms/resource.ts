@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Schema } from '../../contract/types.ts'
 import { warn } from '../../kernel/context.ts'
-import { flagField, textField, value } from '../../kernel/query/filter.ts'
+import { flagField, textField, valueField } from '../../kernel/query/filter.ts'
 import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
 import { textKey } from '../../kernel/values/names.ts'
 import { loadFields, planFields, referencesInDefaults, replacingInDefaults, saveFields } from './fields.ts'
@@ -42,7 +42,7 @@ export const webForms = defineResource({
   sort: { id: 'web_forms.id', title: 'web_forms.title_key', created_at: 'web_forms.created_at' },
   filter: () => ({
     title: textField('web_forms.title_key'),
-    form_id: value('web_forms.form_id'),
+    form_id: valueField('web_forms.form_id'),
     create_lead: flagField('web_forms.create_lead'),
   }),
   search: [{ key: 'web_forms.title_key' }, { text: 'web_forms.description' }],

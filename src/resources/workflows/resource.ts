@@ -3,7 +3,7 @@
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
-import { flagField, textField, value } from '../../kernel/query/filter.ts'
+import { flagField, textField, valueField } from '../../kernel/query/filter.ts'
 import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
 import { uniqueName } from '../../kernel/resource/references.ts'
 import { newestEvent } from '../../kernel/write/event-log.ts'
@@ -77,8 +77,8 @@ export const workflows = defineResource({
   },
   filter: () => ({
     name: textField('workflows.name_key'),
-    entity_type: value('workflows.entity_type'),
-    event: value('workflows.event'),
+    entity_type: valueField('workflows.entity_type'),
+    event: valueField('workflows.event'),
     is_active: flagField('workflows.is_active'),
   }),
   search: [{ key: 'workflows.name_key' }, { text: 'workflows.description' }],
