@@ -31,7 +31,6 @@ const { dependencies, optionalDependencies } = JSON.parse(readFileSync(join(root
  * `devDependencies`. The compiler of the types is used only in a checkout.
  */
 const outside = [...Object.keys(dependencies), ...Object.keys(optionalDependencies), 'openapi-typescript']
-const nameOf = (path) => path.split('/', path.startsWith('@') ? 2 : 1).join('/')
 
 /** Whether the module is the entry of a thread or process (db/entry-file.ts). */
 const isEntry = (path) => path.endsWith('.entry.ts')
@@ -41,8 +40,8 @@ const entries = ['src', 'db']
   .map((path) => ({ in: path, out: path.replace(/\.ts$/, '') }))
 
 /**
- * An esbuild plugin that gives each module the `import.meta.url` of its unbundled file. The plugin
- * leaves the packages of `outside` outside the bundle.
+ * An esbuild plugin that gives each module the `import.meta.url` of its unbundled file, and leaves
+ * the facts of the operations outside the bundle.
  */
 const keepPlaces = {
   name: 'keep-places',
@@ -58,9 +57,6 @@ const keepPlaces = {
         loader: 'ts',
       }
     })
-    onResolve({ filter: /^[^./]/ }, ({ path, kind }) =>
-      kind !== 'entry-point' && outside.includes(nameOf(path)) ? { path, external: true } : undefined,
-    )
     onResolve({ filter: facts }, ({ kind }) =>
       kind === 'entry-point' ? undefined : { path: './contract/operations.gen.js', external: true },
     )
@@ -91,6 +87,7 @@ const { metafile } = await build({
   metafile: true,
   entryPoints: [{ in: 'src/cli.ts', out: 'src/cli' }, ...entries],
   bundle: true,
+  external: outside,
   splitting: true,
   // Chunks are written beside cli.js, because `keepPlaces` resolves paths from that folder.
   chunkNames: 'src/chunk-[hash]',

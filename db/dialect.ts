@@ -174,11 +174,6 @@ export interface Dialect {
 
   /** Refreshes the statistics of the query planner. */
   updateStatistics<Tables>(db: Kysely<Tables>): Promise<void>
-  /**
-   * Commits a write that changes no data, to test whether the database can be written. Rejects at
-   * once when another connection has the lock.
-   */
-  tryWrite<Tables>(db: Kysely<Tables>): Promise<void>
   hasTables(db: Kysely<unknown>): Promise<boolean>
   /**
    * Makes the next generated id of each table greater than all its ids, and greater than its entry

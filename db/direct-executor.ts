@@ -1,65 +1,53 @@
-// The Kysely executor of both engines. It runs statements directly and so avoids the promises that
-// Kysely creates to acquire a connection.
+// Creates the Kysely instances of both engines. They run statements directly and so avoid the
+// promises that Kysely creates to acquire a connection.
 
 import {
   type CompiledQuery,
   type ConnectionProvider,
-  type DatabaseConnection,
   DefaultQueryExecutor,
-  type DialectAdapter,
-  type QueryCompiler,
+  type Dialect,
+  DummyDriver,
+  Kysely,
   type QueryResult,
 } from 'kysely'
 
-/** Runs a compiled statement outside of Kysely's transactions. */
+/** Runs a compiled statement. */
 export type Execute = <R>(query: {
   readonly sql: string
   readonly parameters: readonly unknown[]
 }) => Promise<QueryResult<R>>
 
-export interface EngineParts {
-  readonly compiler: QueryCompiler
-  /**
-   * All executors of an engine share this object, because caches of compiled queries use it as
-   * their key.
-   */
-  readonly adapter: DialectAdapter
+/**
+ * Returns a function that creates Kysely instances of an engine. All of them share one adapter,
+ * because caches of compiled queries use it as their key.
+ */
+export function directKysely(engine: Omit<Dialect, 'createDriver'>): <DB>(execute: Execute) => Kysely<DB> {
+  const dialect: Dialect = { ...engine, createDriver: () => driver }
+  const [compiler, adapter] = [engine.createQueryCompiler(), engine.createAdapter()]
+  class DirectExecutor extends DefaultQueryExecutor {
+    readonly #execute: Execute
+
+    constructor(execute: Execute) {
+      super(compiler, adapter, noConnections)
+      this.#execute = execute
+    }
+
+    override executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
+      return this.#execute<R>(query)
+    }
+
+    override withoutPlugins(): DefaultQueryExecutor {
+      return this
+    }
+  }
+  return <DB>(execute: Execute) =>
+    new Kysely<DB>({ config: { dialect }, dialect, driver, executor: new DirectExecutor(execute) })
 }
 
-export class DirectExecutor extends DefaultQueryExecutor {
-  readonly #parts: EngineParts
-  readonly #execute: Execute
-  readonly #isBound: boolean
+const driver = new DummyDriver()
 
-  constructor(parts: EngineParts, execute: Execute, provider: ConnectionProvider, isBound = false) {
-    super(parts.compiler, parts.adapter, provider)
-    this.#parts = parts
-    this.#execute = execute
-    this.#isBound = isBound
-  }
-
-  override executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
-    return this.#execute<R>(query)
-  }
-
-  override withoutPlugins(): DefaultQueryExecutor {
-    return this
-  }
-
-  /**
-   * Returns an executor bound to the provider's connection. Kysely calls this method for a
-   * transaction or `connection()`, and again before each statement. The provider runs its callback
-   * synchronously, so no promise is needed to get the connection.
-   */
-  override withConnectionProvider(provider: ConnectionProvider): DefaultQueryExecutor {
-    if (this.#isBound) return this
-    let given: DatabaseConnection | undefined
-    void provider.provideConnection(async (connection) => {
-      given = connection
-    })
-    const connection = given as DatabaseConnection | undefined
-    if (connection === undefined) return super.withConnectionProvider(provider)
-    const bound: Execute = (query) => connection.executeQuery(query as CompiledQuery)
-    return new DirectExecutor(this.#parts, bound, provider, true)
-  }
+const noConnections: ConnectionProvider = {
+  provideConnection: async () => {
+    throw new Error('Use transaction() of the store, or each() of a snapshot to stream rows.')
+  },
 }

@@ -90,6 +90,11 @@ export interface Store {
   readonly url: string
   close(): Promise<void>
   health(): WriteFault
+  /**
+   * Commits a write that changes no data, to test whether the database can be written. On SQLite,
+   * rejects at once when another connection has the lock.
+   */
+  tryWrite(): Promise<void>
   /** After a fault, attempts a write and returns the new health. */
   retryWrite(): Promise<WriteFault>
   /** Returns the faults of statements and maintenance since the database was opened. */

@@ -1,10 +1,10 @@
-// Collects the handlers of all slices in one object. An operation without a handler does not
-// compile. The common handlers of all resources are taken from src/resources.ts: standard
+// Collects the handlers of all slices in one object. An operation without a handler, or with two,
+// does not compile. The common handlers of all resources are taken from src/resources.ts: standard
 // operations, history, restore and lookups.
 import { createSearchIndex } from '../db/search/search-index.ts'
 import { operations } from './contract/operations.gen.ts'
 import type { Examiners, RecordGuards } from './http/pipeline.ts'
-import type { Handlers, PublicGuards } from './kernel/handler.ts'
+import { type Handlers, type IntersectionOf, mergeHandlers, type PublicGuards } from './kernel/handler.ts'
 import type { EventEntity, Sight } from './kernel/query/event-visibility.ts'
 import type { Resource } from './kernel/resource/definition.ts'
 import type { NamedFinders } from './kernel/resource/named-references.ts'
@@ -55,10 +55,21 @@ import * as defined from './resources.ts'
 
 const { activities, emails, leads, organizations, persons, products, quotes } = defined
 
-type Union = (typeof defined)[keyof typeof defined]['handlers']
-type Intersection<U> = (U extends unknown ? (each: U) => void : never) extends (all: infer All) => void ? All : never
+/** The standard operations that a slice carries out in its own way. */
+const special = [
+  ...(['deleteLead', 'deletePerson', 'deleteOrganization', 'deleteEmail', 'deleteTag'] as const),
+  ...(['updatePipeline', 'deletePipeline', 'createWebhook'] as const),
+  ...(['createAttribute', 'updateAttribute', 'deleteAttribute'] as const),
+  ...(['createUser', 'updateUser', 'deleteUser'] as const),
+]
 
-const common = Object.assign({}, ...Object.values(defined).map(({ handlers }) => handlers)) as Intersection<Union>
+type Standard = IntersectionOf<(typeof defined)[keyof typeof defined]['handlers']>
+
+const standard = Object.fromEntries(
+  Object.values(defined)
+    .flatMap(({ handlers }) => Object.entries(handlers))
+    .filter(([operation]) => !special.some((each) => each === operation)),
+) as Omit<Standard, (typeof special)[number]>
 
 /**
  * Returns the resources whose records have an owner. When a user is deleted, these records pass to
@@ -69,45 +80,45 @@ const owned = () => [leads, quotes, persons, organizations, inheritedActivities,
 /** Deletes users with many records. */
 export const userRemoval = removalOfUsers(owned)
 
-export const handlers: Handlers = {
-  ...common,
-  ...authentication,
-  ...account,
-  ...accountSessions,
-  ...tokenHandlers,
-  ...leadHandlers,
-  ...leadsBelow,
-  ...quoteHandlers,
-  ...quotesBelow,
-  ...personHandlers,
-  ...organizationHandlers,
-  ...productHandlers,
-  ...activityHandlers,
-  ...removalHandlers,
-  ...timelines,
-  ...emailHandlers,
-  ...emailsBelow,
-  ...inbound,
-  ...tagHandlers,
-  ...pipelineHandlers,
-  ...attributeHandlers,
-  ...userHandlers(owned, userRemoval),
-  ...roleHandlers,
-  ...templateHandlers,
-  ...webhookHandlers,
-  ...deliveryHandlers,
-  ...workflowHandlers,
-  ...webFormHandlers,
-  ...warehouseHandlers,
-  ...marketing,
-  ...configuration,
-  ...dataTransfer,
-  ...fileHandlers,
-  ...searchHandlers(() => ({ leads, persons, organizations, quotes, products, activities, emails })),
-  ...eventHandlers,
-  ...reportHandlers,
-  ...system,
-}
+export const handlers: Handlers = mergeHandlers(
+  standard,
+  authentication,
+  account,
+  accountSessions,
+  tokenHandlers,
+  leadHandlers,
+  leadsBelow,
+  quoteHandlers,
+  quotesBelow,
+  personHandlers,
+  organizationHandlers,
+  productHandlers,
+  activityHandlers,
+  removalHandlers,
+  timelines,
+  emailHandlers,
+  emailsBelow,
+  inbound,
+  tagHandlers,
+  pipelineHandlers,
+  attributeHandlers,
+  userHandlers(owned, userRemoval),
+  roleHandlers,
+  templateHandlers,
+  webhookHandlers,
+  deliveryHandlers,
+  workflowHandlers,
+  webFormHandlers,
+  warehouseHandlers,
+  marketing,
+  configuration,
+  dataTransfer,
+  fileHandlers,
+  searchHandlers(() => ({ leads, persons, organizations, quotes, products, activities, emails })),
+  eventHandlers,
+  reportHandlers,
+  system,
+)
 
 /** All resources, by entity name. */
 export const resources: ReadonlyMap<string, Resource<unknown, never>> = new Map(

@@ -71,7 +71,7 @@ export async function startServer(config: Config, opened?: Store): Promise<Runni
     await sweepLeftovers(app)
     // The first commit to an empty write-ahead log also syncs the header of the log. This write
     // does that before a caller has to wait for it.
-    await bestEffort(() => store.dialect.tryWrite(store.db))
+    await bestEffort(store.tryWrite)
     await listen(app, config)
     const url = config.appUrl ?? urlOf(app, config)
     reportContract(app, contract, published()?.hash)

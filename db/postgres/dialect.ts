@@ -156,11 +156,6 @@ export const postgresDialect: Dialect = {
   async updateStatistics(db) {
     await sql`analyze`.execute(db)
   },
-  async tryWrite(db) {
-    // A new transaction id is written to the log, and a standby refuses it. An explicit
-    // transaction, because the driver would run a lone `select` on the read-only pool.
-    await db.transaction().execute((inside) => sql`select pg_current_xact_id()`.execute(inside))
-  },
   async hasTables(db) {
     const found = await sql`select 1 from pg_tables where schemaname = current_schema() limit 1`.execute(db)
     return found.rows.length > 0

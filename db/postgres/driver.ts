@@ -4,12 +4,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
   type CompiledQuery,
-  type DatabaseConnection,
   type DatabaseMetadataOptions,
-  DefaultConnectionProvider,
-  type Dialect,
-  type Driver,
-  Kysely,
+  type Kysely,
   PostgresAdapter,
   PostgresIntrospector,
   type QueryResult,
@@ -17,7 +13,7 @@ import {
   type TableMetadata,
 } from 'kysely'
 import type { PoolClient } from 'pg'
-import { DirectExecutor, type EngineParts, type Execute } from '../direct-executor.ts'
+import { directKysely } from '../direct-executor.ts'
 import { PostgresCompiler } from '../long-lists.ts'
 import { commitOrderOf, enterCommitOrder, maxPauseInTransactionMs } from './commit-order.ts'
 import { lockTimeoutMs, type Pools, statementLockTimeoutMs, statementTimeoutMs } from './connection.ts'
@@ -222,53 +218,20 @@ export async function runTransaction<DB, T>(
 }
 
 /** Returns the Kysely instance for `Store.db`. */
-export function kyselyPostgres<DB>(pools: Pools, events: WriteEvents): Kysely<DB> {
-  return kyselyOf<DB>(
-    (query) =>
-      isReading(query.sql)
-        ? readOnce(pools, query)
-        : runTransaction(pools, events, (db) => db.executeQuery(query as CompiledQuery) as Promise<QueryResult<never>>),
-    () => new PooledConnection(pools, events),
+export const kyselyPostgres = <DB>(pools: Pools, events: WriteEvents): Kysely<DB> =>
+  kyselyOf<DB>((query) =>
+    isReading(query.sql)
+      ? readOnce(pools, query)
+      : runTransaction(pools, events, (db) => db.executeQuery(query as CompiledQuery) as Promise<QueryResult<never>>),
   )
-}
 
 /** Returns a Kysely instance that runs every statement in the given transaction. */
 export const kyselyInTransaction = <DB>(transaction: Pick<PostgresTransaction, 'run'>): Kysely<DB> =>
-  kyselyOf<DB>(
-    (query) => transaction.run(query),
-    () => ({ executeQuery: (query) => transaction.run(query), streamQuery: noStream }),
-  )
+  kyselyOf<DB>((query) => transaction.run(query))
 
 /** Returns a Kysely instance over one connection. The caller closes the connection. */
 export const kyselyOnClient = <DB>(client: PoolClient): Kysely<DB> =>
   kyselyInTransaction<DB>({ run: (query) => runQuery(client, query) })
-
-function kyselyOf<DB>(execute: Execute, connect: () => DatabaseConnection): Kysely<DB> {
-  const ofPool = (connection: DatabaseConnection): PooledConnection => {
-    if (connection instanceof PooledConnection) return connection
-    throw new Error('A transaction cannot begin another one. Use savepoint() of kernel/write/write.ts.')
-  }
-  const driver: Driver = {
-    init: async () => undefined,
-    acquireConnection: async () => connect(),
-    beginTransaction: (connection) => ofPool(connection).begin(),
-    commitTransaction: (connection) => ofPool(connection).commit(),
-    rollbackTransaction: (connection) => ofPool(connection).rollback(),
-    releaseConnection: async () => undefined,
-    destroy: async () => undefined,
-  }
-  const executor = new DirectExecutor(parts, execute, new DefaultConnectionProvider(driver))
-  return new Kysely<DB>({ config: { dialect }, dialect, driver, executor })
-}
-
-const dialect: Dialect = {
-  createAdapter: () => new PostgresAdapter(),
-  createDriver: () => {
-    throw new Error('A database is opened by db/store.ts.')
-  },
-  createIntrospector: (db) => new OwnIntrospector(db),
-  createQueryCompiler: () => new PostgresCompiler(),
-}
 
 /** Lists only the tables of the current schema, because unqualified table names refer to it. */
 class OwnIntrospector extends PostgresIntrospector {
@@ -287,56 +250,8 @@ class OwnIntrospector extends PostgresIntrospector {
   }
 }
 
-const parts: EngineParts = { compiler: new PostgresCompiler(), adapter: new PostgresAdapter() }
-
-/**
- * The connection of Kysely's `transaction()`. It does not retry after a serialization failure.
- * `Store.transaction` does.
- */
-class PooledConnection implements DatabaseConnection {
-  readonly #pools: Pools
-  readonly #events: WriteEvents
-  #transaction: PostgresTransaction | null = null
-
-  constructor(pools: Pools, events: WriteEvents) {
-    this.#pools = pools
-    this.#events = events
-  }
-
-  async begin(): Promise<void> {
-    this.#transaction = await PostgresTransaction.begin(this.#pools, false)
-  }
-
-  async commit(): Promise<void> {
-    const transaction = this.#open()
-    this.#transaction = null
-    try {
-      await transaction.commit()
-    } catch (error) {
-      await transaction.rollback()
-      throw error
-    }
-    this.#events.onCommit()
-  }
-
-  async rollback(): Promise<void> {
-    const transaction = this.#transaction
-    this.#transaction = null
-    await transaction?.rollback()
-  }
-
-  executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
-    return this.#open().run<R>(query)
-  }
-
-  streamQuery = noStream
-
-  #open(): PostgresTransaction {
-    if (this.#transaction === null) throw new Error('This connection is only for transactions.')
-    return this.#transaction
-  }
-}
-
-const noStream = (): never => {
-  throw new Error('Rows can be streamed only from store.snapshot().')
-}
+const kyselyOf = directKysely({
+  createAdapter: () => new PostgresAdapter(),
+  createIntrospector: (db) => new OwnIntrospector(db),
+  createQueryCompiler: () => new PostgresCompiler(),
+})

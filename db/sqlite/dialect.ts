@@ -194,12 +194,6 @@ export const sqliteDialect: Dialect = {
   },
   readInThread: readInThread,
   updateStatistics: updatePlannerStatistics,
-  async tryWrite(db) {
-    await db.connection().execute(async (one) => {
-      const { rows } = await sql<{ user_version: number }>`pragma user_version`.execute(one)
-      await sql`pragma user_version = ${sql.lit(rows[0]?.user_version ?? 0)}`.execute(one)
-    })
-  },
   async hasTables(db) {
     const found = await sql`select 1 from sqlite_schema where type = 'table' limit 1`.execute(db)
     return found.rows.length > 0

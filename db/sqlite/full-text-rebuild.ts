@@ -126,14 +126,10 @@ export const sqliteIndexRebuild: IndexRebuild = {
   },
 
   async discard(db, table) {
-    await db
-      .transaction()
-      .execute((inside) =>
-        run(inside, [
-          ...events.map((event) => `drop trigger if exists ${triggerOf(table, event)}`),
-          `drop table if exists ${progressOf(table)}`,
-        ]),
-      )
+    await run(db, [
+      ...events.map((event) => `drop trigger if exists ${triggerOf(table, event)}`),
+      `drop table if exists ${progressOf(table)}`,
+    ])
     const file = await mainFileOf(db)
     const names = indexesOf(table).flatMap((index) => [nextOf(index), oldOf(index)])
     const { rows } = await sql<{ name: string }>`

@@ -18,12 +18,13 @@ import {
 } from './dialect.ts'
 import { createFileIdentity, type FileIdentity } from './file-identity.ts'
 import { mergesOf } from './full-text-tables.ts'
-import type { WriteQueue } from './group-commit/types.ts'
+import type { ExclusiveConnection, WriteQueue } from './group-commit/types.ts'
 import { createWalSync, type WalSync } from './group-commit/wal-sync.ts'
 import { createWriteConnection, type SqliteHealth, type WriteConnection } from './group-commit/write-connection.ts'
 import { createWriteQueue } from './group-commit/write-queue.ts'
 import { kyselySqlite, kyselySqliteConnection } from './kysely-driver.ts'
 import { createInMemoryMaintenance, createMaintenance, type Maintenance } from './maintenance/maintenance.ts'
+import { createMaintenanceThread, type MaintenanceThread } from './maintenance/maintenance-thread.ts'
 import { createPreparedStatements, type PreparedStatements } from './prepared-statements.ts'
 import { createReadTransaction, type ReadTransaction } from './read-transaction.ts'
 import { createSnapshot } from './snapshots.ts'
@@ -51,11 +52,12 @@ class SqliteStore implements Store {
   readonly url: string
   readonly #connection: SqliteConnection
   /**
-   * The path of the database file. For a database in memory, `#file`, `#reader` and `#sync` are
-   * null.
+   * The path of the database file. For a database in memory, `#file`, `#reader`, `#thread`
+   * and `#sync` are null.
    */
   readonly #file: string | null
   readonly #reader: Reader | null
+  readonly #thread: MaintenanceThread | null
   readonly #sync: WalSync | null
   readonly #files: FileIdentity
   readonly #health: SqliteHealth
@@ -85,12 +87,13 @@ class SqliteStore implements Store {
     this.#statements = createPreparedStatements(connection)
     this.#foreignCommits = createForeignCommitCounter(connection)
     this.#reader = file === null ? null : this.#openReader(file)
-    this.#sync = file === null ? null : this.#openSync(file, slowSyncMs)
+    this.#thread = file === null ? null : createMaintenanceThread(file)
+    this.#sync = file === null || this.#thread === null ? null : this.#openSync(file, this.#thread, slowSyncMs)
     const writer = this.#openWriter()
     this.#queue = this.#openQueue(writer, { waitMs, groupMs })
     this.db = kyselySqlite<DB>(this.#queue, {
       own: this.#statements,
-      reader: this.#reader && { statements: this.#reader.statements, look: this.#reader.transaction },
+      reader: this.#reader,
       faults: this.#faults,
     })
     this.#confirmedForeign = this.#foreignGeneration()
@@ -116,19 +119,31 @@ class SqliteStore implements Store {
   replicaState = async () => 'none' as const
   replicaSendsFeedback = async () => null
   onReplica = <T>(work: (db: Db) => Promise<T>): Promise<T> => work(this.db)
-  transaction = <T>(work: (db: Db) => Promise<T>, { isLong, inParts }: TransactionOptions = {}): Promise<T> => {
-    const begun = this.db.transaction()
-    return (isLong ? begun.setIsolationLevel(inParts ? 'snapshot' : 'serializable') : begun).execute((db) =>
-      work(db as Db),
-    )
-  }
   walBytes = () => (this.#file === null ? 0 : walBytes(this.#file))
   image = () => this.#whileIdle(() => sqliteImage(this.#connection))
+
+  transaction = async <T>(work: (db: Db) => Promise<T>, { isLong, inParts }: TransactionOptions = {}): Promise<T> => {
+    const transaction = await this.#queue.begin(isLong ? (inParts ? 'own group in parts' : 'own group') : 'member')
+    try {
+      const result = await work(kyselySqliteConnection<DB>((query) => transaction.run(query)))
+      await transaction.commit()
+      return result
+    } catch (error) {
+      await transaction.rollback()
+      throw error
+    }
+  }
+
+  tryWrite = (): Promise<void> =>
+    this.#whileIdle((run) => {
+      const { rows } = run<{ user_version: number }>({ sql: 'pragma user_version', parameters: [] })
+      run({ sql: `pragma user_version = ${rows[0]?.user_version ?? 0}`, parameters: [] })
+    })
 
   retryWrite = async (): Promise<SqliteHealth['trouble']> => {
     if (this.#health.trouble === null && !this.#faults.awaitsWrite()) return null
     try {
-      await sqliteDialect.tryWrite(this.db)
+      await this.tryWrite()
       this.#sync?.markDirty()
       await this.#sync?.whenDurable()
       this.#health.trouble = null
@@ -183,6 +198,7 @@ class SqliteStore implements Store {
     } finally {
       await maintenanceClosed
       await this.#sync?.close()
+      await this.#thread?.end()
       this.#reader?.connection.close()
       this.#connection.close()
     }
@@ -198,8 +214,9 @@ class SqliteStore implements Store {
     }
   }
 
-  #openSync(file: string, slowMs: number): WalSync {
+  #openSync(file: string, thread: MaintenanceThread, slowMs: number): WalSync {
     return createWalSync(this.#connection, file, {
+      thread,
       slowMs,
       onFailure: (error) => {
         this.#health.trouble = 'uncertain'
@@ -240,8 +257,9 @@ class SqliteStore implements Store {
 
   #openMaintenance(): Maintenance {
     const merges = mergesOf(searchIndexTable)
-    if (this.#file === null) return createInMemoryMaintenance(this.#connection, merges)
+    if (this.#file === null || this.#thread === null) return createInMemoryMaintenance(this.#connection, merges)
     return createMaintenance(this.#connection, this.#file, {
+      thread: this.#thread,
       exclusive: () => this.#queue.exclusive(),
       merges,
       onRound: this.#faults.recordMaintenance,
@@ -258,10 +276,10 @@ class SqliteStore implements Store {
   }
 
   /** Runs the work while no transaction is open. */
-  async #whileIdle<T>(work: () => T): Promise<T> {
-    const { release } = await this.#queue.exclusive()
+  async #whileIdle<T>(work: (run: ExclusiveConnection['run']) => T): Promise<T> {
+    const { run, release } = await this.#queue.exclusive()
     try {
-      return work()
+      return work(run)
     } finally {
       release()
     }

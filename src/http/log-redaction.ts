@@ -24,13 +24,13 @@ const isForeign = (error: Error): boolean => externalErrors.some((each) => error
  */
 const isUserFacing = (error: Error): boolean => error instanceof Problem || isForeign(error)
 
-interface Told {
+interface Described {
   type: string
   /** The message of the error. Empty when it must not be logged. */
   message: string
   stack: string
   code?: string
-  cause?: Told
+  cause?: Described
   [key: string]: unknown
 }
 
@@ -42,7 +42,7 @@ const deepest = 5
  * user-facing errors and of their wrappers are omitted. Other properties are omitted, because
  * libraries attach whole requests to errors.
  */
-export function errorOf(error: unknown): Told {
+export function errorOf(error: unknown): Described {
   const chain: Error[] = []
   for (let each = error; each instanceof Error && chain.length < deepest; each = each.cause) chain.push(each)
   if (chain.length === 0) return { type: typeof error, message: '', stack: '' }
@@ -50,13 +50,13 @@ export function errorOf(error: unknown): Told {
   // too.
   const quoting = chain.findLastIndex(isUserFacing)
   const from = chain.findIndex(isForeign)
-  return chain.reduceRight<Told | undefined>(
-    (cause, each, at) => told(each, at <= quoting || (from >= 0 && at >= from), cause),
+  return chain.reduceRight<Described | undefined>(
+    (cause, each, at) => describe(each, at <= quoting || (from >= 0 && at >= from), cause),
     undefined,
-  ) as Told
+  ) as Described
 }
 
-function told(error: Error, isForPeople: boolean, cause: Told | undefined): Told {
+function describe(error: Error, isForPeople: boolean, cause: Described | undefined): Described {
   const { code } = error as { code?: unknown }
   const type = error.constructor.name || error.name
   const message = isForPeople ? '' : wordsOf(error)

@@ -17,7 +17,7 @@ export function watchStorage(app: Watched): NodeJS.Timeout {
   const tellPlace = placeTeller(app)
   const tellFaults = faultTeller(app)
   let isLooking = false
-  async function look(): Promise<void> {
+  async function check(): Promise<void> {
     if (isLooking) return
     isLooking = true
     await store.verifyFiles()
@@ -25,7 +25,7 @@ export function watchStorage(app: Watched): NodeJS.Timeout {
     tellPlace(store.lostFiles())
     tellFaults(store.faults())
   }
-  return setInterval(() => void look(), intervalMs).unref()
+  return setInterval(() => void check(), intervalMs).unref()
 }
 
 function placeTeller({ http: { log } }: Watched): (now: string | null) => void {

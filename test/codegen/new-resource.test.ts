@@ -73,7 +73,7 @@ function addShelf(scratch: string): void {
   edit(
     'src/resources/locations/resource.ts',
     [/async \(\{ name, /, 'async ({ name, shelf, '],
-    [/return \{ name, /, 'return { name, shelf, '],
+    [/columns: \{ name, /, 'columns: { name, shelf, '],
     [/name: row\.name,\n/, 'name: row.name,\n    shelf: row.shelf,\n'],
   )
 }

@@ -18,7 +18,7 @@ describe.each(['a file', 'memory', 'an image'])('the generation of %s', (place) 
     const seen = [store.commitGeneration()]
     const note = () => seen.push(store.commitGeneration())
     await add('a', store).then(note)
-    await store.db.transaction().execute(async (db) => {
+    await store.transaction(async (db) => {
       await add('b', { db })
       await add('c', { db })
     })
@@ -27,10 +27,7 @@ describe.each(['a file', 'memory', 'an image'])('the generation of %s', (place) 
     await store.db.updateTable('lead_sources').set({ name: 'e' }).where('name', '=', 'a').execute().then(note)
     await store.db.deleteFrom('lead_sources').where('name', '=', 'e').execute().then(note)
     await sql`alter table lead_sources add column more text`.execute(store.db).then(note)
-    await store.db
-      .transaction()
-      .execute((db) => sql`create table more (id integer) strict`.execute(db))
-      .then(note)
+    await store.transaction((db) => sql`create table more (id integer) strict`.execute(db)).then(note)
     expect(new Set(seen).size).toBe(8)
   })
 
@@ -41,11 +38,10 @@ describe.each(['a file', 'memory', 'an image'])('the generation of %s', (place) 
     const nowhere = db.updateTable('lead_sources').set({ name: 'x' }).where('name', '=', 'nowhere')
     const attempts: (() => Promise<unknown>)[] = [
       () => db.selectFrom('lead_sources').selectAll().execute(),
-      () => db.transaction().execute((inside) => inside.selectFrom('lead_sources').selectAll().execute()),
+      () => store.transaction((inside) => inside.selectFrom('lead_sources').selectAll().execute()),
       () =>
-        db
-          .transaction()
-          .execute(async (inside) => {
+        store
+          .transaction(async (inside) => {
             await add('b', { db: inside })
             throw new Error('no')
           })
@@ -84,7 +80,7 @@ describe('the generation of a file', () => {
     const store = await opened('a file')
     const other = keep(openStore(url))
     const before = store.commitGeneration()
-    await other.db.transaction().execute(async (db) => {
+    await other.transaction(async (db) => {
       await add('a', { db })
       expect(store.commitGeneration()).toBe(before)
     })

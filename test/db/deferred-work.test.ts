@@ -130,10 +130,6 @@ describe('what is put off', () => {
     await expect(putOff()).rejects.toThrow('outside of a transaction')
     await write((db) => make(db, 'Amber'))
     await expect(putOff()).rejects.toThrow('outside of a transaction')
-    await store.db.connection().execute(async (one) => {
-      await records({ db: one as Db })
-      await expect(putOff()).rejects.toThrow('outside of a transaction')
-    })
   })
 })
 

@@ -47,7 +47,7 @@ describe('a full disk', () => {
   it('takes all of a transaction back, also what its code would have gone on with', async () => {
     const free = await fill()
     const cause = await failure(
-      store.db.transaction().execute(async (db) => {
+      store.transaction(async (db) => {
         await add('small', db)
         await failure(add(long('large'), db))
         // A caller that catches the error and continues must not store half of the transaction.
@@ -57,13 +57,13 @@ describe('a full disk', () => {
     expect(storageFaultOf(cause)).toBe('full')
     expect(await names()).toEqual([])
     await free()
-    await store.db.transaction().execute((db) => add('after', db))
+    await store.transaction((db) => add('after', db))
     expect(await names()).toEqual(['after'])
   })
 
   it('says why, whatever SQLite has undone by itself before', async () => {
     const cause = await failure(
-      store.db.transaction().execute(async (db) => {
+      store.transaction(async (db) => {
         await add('small', db)
         await sql`rollback transaction`.execute(db)
         await add('alone', db)
@@ -100,9 +100,9 @@ describe('what was found wrong', () => {
     await store.db.deleteFrom('lead_sources').where('name', '=', 'nowhere').execute()
     await store.db.deleteFrom('lead_sources').where('name', '=', 'nowhere').returning('id').execute()
     await store.db.updateTable('lead_sources').set({ name: 'b' }).where('name', '=', 'nowhere').execute()
-    await store.db.transaction().execute((db) => db.selectFrom('lead_sources').select('id').execute())
+    await store.transaction((db) => db.selectFrom('lead_sources').select('id').execute())
     expect(store.health()).toBe('readonly')
-    await store.db.transaction().execute((db) => add('b', db))
+    await store.transaction((db) => add('b', db))
     expect(store.health()).toBeNull()
   })
 
@@ -114,7 +114,7 @@ describe('what was found wrong', () => {
     await readOnly(false)
     const before = statSync(`${file}-wal`).size
     const held = openStore(`sqlite:${file}`)
-    await held.db.transaction().execute(async (db) => {
+    await held.transaction(async (db) => {
       await add('other', db)
       // While another connection has the lock, the check does not wait, and the fault stays.
       expect(await store.retryWrite()).toBe('readonly')

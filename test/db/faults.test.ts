@@ -95,7 +95,7 @@ describe('a store', () => {
 
     const meets = [
       () => run('select * from a'),
-      () => store.db.transaction().execute((trx) => sql.raw("insert into b (name) values ('two')").execute(trx)),
+      () => store.transaction((trx) => sql.raw("insert into b (name) values ('two')").execute(trx)),
       async () => {
         const snapshot = await store.snapshot()
         try {

@@ -5,7 +5,6 @@ import { sql } from 'kysely'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { Sqlite } from '../../db/sqlite/driver.ts'
 import { withFunctions } from '../../db/sqlite/functions.ts'
-import type { Db } from '../../db/store.ts'
 import { searchIndex } from '../../src/operations.ts'
 import { alone, closeAll, file, openAnew, store } from './grouped.ts'
 
@@ -79,11 +78,11 @@ it('leaves others time to write, has what they write, and ends while they do', a
 
   const other = otherWriter()
   let written = 0
-  const { transaction } = store.db
+  const { transaction } = store
   // Writes between the steps, so that every step finds new writes.
-  vi.spyOn(store.db, 'transaction').mockImplementation(function (this: Db) {
+  vi.spyOn(store, 'transaction').mockImplementation((work, options) => {
     for (let each = 0; each < writesAtOnce; each++) other.write(written++)
-    return transaction.call(this) as never
+    return transaction(work, options)
   })
   const asked = vi.spyOn(Worker.prototype, 'postMessage')
   await searchIndex.rebuildOnline(store)

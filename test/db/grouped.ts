@@ -37,14 +37,9 @@ export async function closeAll(): Promise<void> {
 
 const source = (name: string) => ({ name, name_key: name.toLowerCase(), created_at: 'now', updated_at: 'now' })
 export const add = (name: string, db: Db = store.db) => db.insertInto('lead_sources').values(source(name)).execute()
-export const write = <T>(work: (db: Db) => Promise<T>): Promise<T> =>
-  store.db.transaction().execute((db) => work(db as Db))
+export const write = <T>(work: (db: Db) => Promise<T>): Promise<T> => store.transaction(work)
 /** Runs a transaction with its own commit. */
-export const alone = <T>(work: (db: Db) => Promise<T>): Promise<T> =>
-  store.db
-    .transaction()
-    .setIsolationLevel('serializable')
-    .execute((db) => work(db as Db))
+export const alone = <T>(work: (db: Db) => Promise<T>): Promise<T> => store.transaction(work, { isLong: true })
 export const strayMember = (db: Db) => db.insertInto('user_groups').values({ user_id: 1, group_id: 1 }).execute()
 export const stored = (): string[] =>
   other.prepare<[], string>('select name from lead_sources order by id').pluck().all()

@@ -24,10 +24,10 @@ describe.each(['a file', 'memory'])('bookkeeping in %s', (place) => {
     const { db } = store
     expect(await changes(store, () => note('a', store))).toBe(false)
     expect(await changes(store, () => db.updateTable('locks').set({ locked_by: 'them' }).execute())).toBe(false)
-    expect(await changes(store, () => db.transaction().execute((inside) => note('b', { db: inside })))).toBe(false)
+    expect(await changes(store, () => store.transaction((inside) => note('b', { db: inside })))).toBe(false)
     expect(await changes(store, () => db.deleteFrom('locks').execute())).toBe(false)
     const both = (steps: (typeof add)[]) => () =>
-      db.transaction().execute(async (inside) => {
+      store.transaction(async (inside) => {
         for (const [index, step] of steps.entries()) await step(`${steps.length} ${step.name} ${index}`, { db: inside })
       })
     expect(await changes(store, both([note, add]))).toBe(true)

@@ -5,7 +5,7 @@ import { sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { migrate } from '../../db/migrate.ts'
 import { Sqlite } from '../../db/sqlite/driver.ts'
-import { type Db, openStore } from '../../db/store.ts'
+import { openStore } from '../../db/store.ts'
 import { searchIndex } from '../../src/operations.ts'
 import { until } from '../support/until.ts'
 import { found, make, records, whole } from './documents.ts'
@@ -97,8 +97,7 @@ describe('the index of words', () => {
     memory.beforeGroupCommit(searchIndex.update)
     const count = () =>
       sql<{ count: number }>`select count(distinct segid) as count from search_index_words_idx`.execute(memory.db)
-    for (let made = 0; made < 70; made++)
-      await memory.db.transaction().execute((db) => make(db as Db, `Iris${made}`, memory))
+    for (let made = 0; made < 70; made++) await memory.transaction((db) => make(db, `Iris${made}`, memory))
     await until(async () => ((await count()).rows[0]?.count ?? 16) < 16)
     await whole(memory)
     await memory.close()

@@ -109,7 +109,7 @@ describe('a snapshot', () => {
   it('holds nothing of a transaction that is still going on', async () => {
     for (const store of [await migrated(), await migrated(fileUrl())]) {
       let snapshot: Promise<DatabaseSnapshot> | undefined
-      await store.db.transaction().execute(async (db) => {
+      await store.transaction(async (db) => {
         await db.insertInto('lead_sources').values(source('Half')).execute()
         snapshot = store.snapshot()
         await new Promise((resolve) => setImmediate(resolve))
@@ -238,11 +238,8 @@ describe('the sqlite dialect', () => {
   it('says busy when another connection holds the write lock', async () => {
     const url = fileUrl()
     const [first, second] = [await migrated(url), keep(openStore(url, { waitMs: 0 }))]
-    await first.db.transaction().execute(async () => {
-      const failure = await second.db
-        .transaction()
-        .execute(async () => 'began')
-        .catch((e: unknown) => e)
+    await first.transaction(async () => {
+      const failure = await second.transaction(async () => 'began').catch((e: unknown) => e)
       expect(second.dialect.storageFault(failure)).toBe('busy')
     })
     expect(await names(second)).toEqual([])

@@ -6,7 +6,7 @@ import { Worker } from 'node:worker_threads'
 import { sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, it, type MockInstance, vi } from 'vitest'
 import { storageFaultOf } from '../../db/storage-errors.ts'
-import { type Db, openStore } from '../../db/store.ts'
+import { openStore } from '../../db/store.ts'
 import { until } from '../support/until.ts'
 import { add, alone, closeAll, failure, file, openAnew, store, stored, write } from './grouped.ts'
 
@@ -90,7 +90,7 @@ describe('a commit', () => {
 
   it('of a process that was killed before it synced is synced by the next one', async () => {
     const other = openStore(`sqlite:${file}`)
-    await other.db.transaction().execute((db) => db.selectFrom('lead_sources').select('id').execute())
+    await other.transaction((db) => db.selectFrom('lead_sources').select('id').execute())
     expect(syncs).toHaveBeenCalledTimes(1)
     await other.close()
   })
@@ -193,7 +193,7 @@ describe('a slow disk', () => {
     await add('a', other.db)
     await sql`pragma wal_checkpoint(truncate)`.execute(other.db)
     const asked = vi.spyOn(Worker.prototype, 'postMessage')
-    await Promise.all([add('b', other.db), other.db.transaction().execute((db) => add('c', db as Db))])
+    await Promise.all([add('b', other.db), other.transaction((db) => add('c', db))])
     expect(asked.mock.calls.flat(2)).toEqual(['pragma user_version', 'pragma user_version = 0'])
     expect(stored()).toEqual(['a', 'b', 'c'])
     asked.mockClear()

@@ -50,10 +50,6 @@ function failingConnection(random: Random) {
       else committed.push(sql)
       return { rows: [] }
     },
-    runExclusive(query) {
-      expectThat(transaction === 'none', 'runExclusive')
-      return connection.run(query)
-    },
     begin() {
       expectThat(transaction === 'none', 'begin')
       if (random() < 0.2) throw new Sqlite.SqliteError('busy', 'SQLITE_BUSY')
@@ -83,7 +79,10 @@ function failingConnection(random: Random) {
     },
     isClosedToMembers: () => transaction === 'spoiled',
   }
-  return { connection, wrongCalls, has: (sql: string) => committed.includes(sql) }
+  return {
+    ...{ connection, wrongCalls, has: (sql: string) => committed.includes(sql) },
+    assertFree: () => void expectThat(transaction === 'none', 'exclusive'),
+  }
 }
 
 function queueOver(connection: WriteConnection, random: Random) {
@@ -106,7 +105,7 @@ describe('random work', () => {
     'is answered once, and every confirmed write is committed, with seed %i',
     async (seed) => {
       const random = seeded(seed)
-      const { connection, wrongCalls, has } = failingConnection(random)
+      const { connection, wrongCalls, has, assertFree } = failingConnection(random)
       const queue = queueOver(connection, random)
       const unconfirmed: string[] = []
 
@@ -125,8 +124,11 @@ describe('random work', () => {
       }
       async function exclusive(sql: string): Promise<void> {
         const handle = await queue.exclusive()
+        assertFree()
         await turns(random() * 3)
         try {
+          assertFree()
+          expect(() => queue.defer([sql])).toThrow('outside of a transaction')
           handle.run({ sql, parameters: [] })
         } finally {
           handle.release()

@@ -422,7 +422,7 @@ describe('callers who hang up', () => {
       release = resolve
     })
     // Every request that reads the database waits.
-    const holding = listening.store.db.transaction().execute(() => held)
+    const holding = listening.store.transaction(() => held)
     const source = (index: number) => JSON.stringify({ name: `Unheard ${index}` })
     for (let count = 0; count < 10; count++) send(port, { body: source(count).padEnd(size), token })
     await until(() => lent() === 10 * size)

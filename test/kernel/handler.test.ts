@@ -1,5 +1,5 @@
-// Type checks: a missing handler, a reply with an additional or missing field, and an unknown event
-// do not compile.
+// Type checks: a missing handler, two handlers of one operation, a reply with an additional or
+// missing field, and an unknown event do not compile.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -9,7 +9,7 @@ import { expect, it } from 'vitest'
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
 const snippet = `import type { EventBase, Schema } from '../../../src/contract/types.ts'
-import type { Handler, Handlers, HandlersFor } from '../../../src/kernel/handler.ts'
+import { type Handler, type Handlers, type HandlersFor, mergeHandlers } from '../../../src/kernel/handler.ts'
 
 declare const all: Handlers
 declare const source: Schema<'Source'>
@@ -17,6 +17,9 @@ const { moveLead: _forgotten, ...rest } = all
 export const complete: Handlers = { ...rest, moveLead: all.moveLead }
 // @ts-expect-error one handler is missing
 export const incomplete: Handlers = rest
+export const merged: Handlers = mergeHandlers(rest, { moveLead: all.moveLead })
+// @ts-expect-error an operation has two handlers
+mergeHandlers(all, { moveLead: all.moveLead })
 // @ts-expect-error a handler of no operation
 export const invented: HandlersFor<'getSource'> = { getSource: all.getSource, getSauce: all.getSource }
 export const right: Handler<'getSource'> = async (_ctx, { params }) => ({ data: { ...source, id: params.id } })

@@ -103,7 +103,7 @@ describe.runIf(!isPostgres)('a create after a change of reference data', () => {
     expect(await refusal(demo)).toEqual(['lead_pipeline_stage_id'])
     await done(server.admin.put(`/pipelines/${first[0]}`, { is_default: true }))
     expect([await where(), await where()]).toEqual([first, first])
-    await other.db.transaction().execute(async (db) => {
+    await other.transaction(async (db) => {
       for (const [is_default, id] of [
         [0, first[0]],
         [1, made.id],

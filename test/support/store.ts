@@ -10,6 +10,7 @@ export function storeOf(current: () => Store): Store {
     dialect: current().dialect,
     url: current().url,
     health: () => current().health(),
+    tryWrite: () => current().tryWrite(),
     retryWrite: () => current().retryWrite(),
     faults: () => current().faults(),
     commitGeneration: () => current().commitGeneration(),

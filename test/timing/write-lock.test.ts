@@ -102,7 +102,7 @@ describe('a write lock of another process', () => {
   it('is not waited for by those who only ask whether the disk can be written', () =>
     inOther(async (other) => {
       const since = performance.now()
-      expect(storageFaultOf(await failure(other.dialect.tryWrite(other.db)))).toBe('busy')
+      expect(storageFaultOf(await failure(other.tryWrite()))).toBe('busy')
       expect(performance.now() - since).toBeLessThan(waitMs / 2)
     }))
 })

@@ -6,7 +6,7 @@
 import { type FileHandle, open } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type Database from 'better-sqlite3'
-import { createMaintenanceThread } from '../maintenance/maintenance-thread.ts'
+import type { MaintenanceThread } from '../maintenance/maintenance-thread.ts'
 
 /** The disk did not confirm a sync. The commit is in the log, but a power cut may undo it. */
 export class UnconfirmedCommitError extends Error {}
@@ -32,6 +32,7 @@ export interface WalSync {
 }
 
 interface WalSyncOptions {
+  thread: MaintenanceThread
   /** The disk is slow if its last sync took more than this many milliseconds. */
   slowMs: number
   /** Called when the disk does not confirm a sync. */
@@ -41,10 +42,9 @@ interface WalSyncOptions {
 export function createWalSync(
   connection: Database.Database,
   file: string,
-  { slowMs, onFailure }: WalSyncOptions,
+  { thread, slowMs, onFailure }: WalSyncOptions,
 ): WalSync {
   const log = connection.prepare<[], number[]>('pragma wal_checkpoint(noop)').raw()
-  const thread = createMaintenanceThread(file)
   let handle: Promise<FileHandle> | null = null
   let running: Promise<void> | null = null
   let next: Promise<void> | null = null
@@ -140,7 +140,6 @@ export function createWalSync(
     prepareLog: () => (isSlow && isLogCheckpointed() ? restartLog() : null),
     async close() {
       await (next ?? running)?.catch(nothing)
-      await thread.end()
       const log = await handle?.catch(nothing)
       await log?.close()
     },

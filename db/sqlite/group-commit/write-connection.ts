@@ -27,11 +27,6 @@ export type UndoStorage = 'file' | 'memory'
 
 export interface WriteConnection {
   run<R>(query: SqlQuery): QueryResult<R>
-  /**
-   * Like `run`, but also accepts the statements `begin`, `commit` and `rollback`. Used by callers
-   * with exclusive use of the connection.
-   */
-  runExclusive<R>(query: SqlQuery): QueryResult<R>
   /** Begins a transaction. `file` is required if it may change a large part of the database. */
   begin(undoStorage: UndoStorage): void
   /** Commits the whole transaction. On an error, rolls back the whole transaction and throws. */
@@ -110,14 +105,6 @@ class SqliteWriteConnection implements WriteConnection {
     // Outside of a transaction, SQLite commits each statement by itself.
     if (!this.#isInTransaction && !this.#database.inTransaction) this.#committed()
     return result
-  }
-
-  runExclusive<R>(query: SqlQuery): QueryResult<R> {
-    if (query.sql === 'begin') this.begin('file')
-    else if (query.sql === 'commit') this.commit()
-    else if (query.sql === 'rollback') this.rollback()
-    else return this.run(query)
-    return { rows: [] }
   }
 
   begin(undoStorage: UndoStorage): void {

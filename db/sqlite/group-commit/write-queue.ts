@@ -58,14 +58,8 @@ class GroupCommitQueue<Deferred> implements WriteQueue<Deferred> {
 
   exclusive(): Promise<ExclusiveConnection> {
     return this.#inLine('exclusive', () => ({
-      run: <R>(query: SqlQuery) => this.#connection.runExclusive<R>(query),
-      release: () => {
-        try {
-          this.#connection.rollback()
-        } finally {
-          this.#release()
-        }
-      },
+      run: <R>(query: SqlQuery) => this.#connection.run<R>(query),
+      release: () => this.#release(),
     }))
   }
 

@@ -8,7 +8,7 @@ import { Sqlite, sqliteLibrary } from '../driver.ts'
 import type { StatementResult, ThreadAnswer, ThreadDatabase, ThreadTask } from './maintenance-thread.entry.ts'
 
 export interface MaintenanceThread {
-  /** Runs a statement. The caller must wait for it before the next call. */
+  /** Runs a statement after those of earlier calls. */
   run(text: string, parameters?: readonly unknown[]): Promise<StatementResult>
   /** Ends the worker after `idleMs`, unless a statement follows. */
   idle(): void
@@ -34,6 +34,7 @@ export function createMaintenanceThread(
 ): MaintenanceThread {
   let worker: Worker | null = null
   let ending: Promise<unknown> = Promise.resolve()
+  let last: Promise<unknown> = Promise.resolve()
   let idle: NodeJS.Timeout | undefined
 
   function startWorker(): Worker {
@@ -65,30 +66,36 @@ export function createMaintenanceThread(
     await ending
   }
 
+  async function run(text: string, parameters: readonly unknown[]): Promise<StatementResult> {
+    clearTimeout(idle)
+    worker ??= startWorker()
+    const one = worker
+    one.ref()
+    const listening = new AbortController()
+    const { signal } = listening
+    try {
+      return await new Promise<StatementResult>((resolve, reject) => {
+        const settle = (answer: ThreadAnswer): void =>
+          'done' in answer ? resolve(answer.done) : reject(errorOf(answer))
+        const fail = (): void => reject(new Error('The thread has ended.'))
+        const listeners = { message: settle, error: reject, exit: fail }
+        for (const [name, listener] of Object.entries(listeners)) {
+          one.on(name, listener)
+          signal.addEventListener('abort', () => one.off(name, listener))
+        }
+        one.postMessage([text, ...parameters] satisfies ThreadTask)
+      })
+    } finally {
+      listening.abort()
+      one.unref()
+    }
+  }
+
   return {
-    async run(text, parameters = []) {
-      clearTimeout(idle)
-      worker ??= startWorker()
-      const one = worker
-      one.ref()
-      const listening = new AbortController()
-      const { signal } = listening
-      try {
-        return await new Promise<StatementResult>((resolve, reject) => {
-          const told = (answer: ThreadAnswer): void =>
-            'done' in answer ? resolve(answer.done) : reject(errorOf(answer))
-          const gone = (): void => reject(new Error('The thread has ended.'))
-          const listeners = { message: told, error: reject, exit: gone }
-          for (const [name, listener] of Object.entries(listeners)) {
-            one.on(name, listener)
-            signal.addEventListener('abort', () => one.off(name, listener))
-          }
-          one.postMessage([text, ...parameters] satisfies ThreadTask)
-        })
-      } finally {
-        listening.abort()
-        one.unref()
-      }
+    run(text, parameters = []) {
+      const result = last.then(() => run(text, parameters))
+      last = result.catch(() => undefined)
+      return result
     },
     idle() {
       clearTimeout(idle)

@@ -6,7 +6,7 @@ import type Database from 'better-sqlite3'
 import { checkpointPages, maxWalBytes, walBytes } from '../connection.ts'
 import { Sqlite } from '../driver.ts'
 import type { ExclusiveConnection } from '../group-commit/types.ts'
-import { createMaintenanceThread, type MaintenanceThread } from './maintenance-thread.ts'
+import type { MaintenanceThread } from './maintenance-thread.ts'
 
 export interface Maintenance {
   /**
@@ -24,6 +24,7 @@ export interface Maintenance {
 }
 
 export interface MaintenanceOptions {
+  readonly thread: MaintenanceThread
   /**
    * Makes the writes of this process wait until `release`. Rejects when the database is closing.
    */
@@ -106,7 +107,7 @@ class ThreadedMaintenance implements Maintenance {
   constructor(connection: Database.Database, file: string, options: MaintenanceOptions) {
     this.#file = file
     this.#options = options
-    this.#thread = createMaintenanceThread(file)
+    this.#thread = options.thread
     this.#ownStatus = connection.prepare<[], number[]>(logStatus).raw()
   }
 
@@ -126,7 +127,6 @@ class ThreadedMaintenance implements Maintenance {
   async close(): Promise<void> {
     this.#closing.abort()
     while (this.#round) await this.#round
-    await this.#thread.end()
   }
 
   #isFree(): boolean {

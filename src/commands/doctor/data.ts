@@ -142,15 +142,15 @@ export async function checkFileContents({ db }: Store, config: Config, deep: boo
   const rows = db.selectFrom('files').select(['id', 'sha256', 'size']).orderBy('id', 'desc')
   const recent = rows.limit(config.filesUrl === null ? maxRecentFiles : maxRecentObjects)
   const wrong: string[] = []
-  let looked = 0
+  let checked = 0
   for (const { id, sha256, size } of await (deep ? rows : recent).execute()) {
     const found = await files.find(sha256)
     if (!found) wrong.push(`file ${id} is missing`)
     else if (found.isInTrash) wrong.push(`file ${id} is in the trash`)
     else if (found.size !== size) wrong.push(`file ${id} has ${found.size} bytes instead of ${size}`)
-    else if ((deep || looked < maxRecentHashes) && (await isChanged(found, sha256)))
+    else if ((deep || checked < maxRecentHashes) && (await isChanged(found, sha256)))
       wrong.push(`the contents of file ${id} were changed`)
-    looked++
+    checked++
   }
   if (wrong.length === 0) return null
   const more = wrong.length > 3 ? ` and ${wrong.length - 3} more` : ''

@@ -38,7 +38,7 @@ import {
 import { checkSettings } from './settings.ts'
 
 type Opened = Store | string | null
-type Check = [what: string, look: () => CheckResult | Promise<CheckResult>]
+type Check = [what: string, check: () => CheckResult | Promise<CheckResult>]
 
 export async function doctorCommand(
   config: Config,
@@ -46,8 +46,8 @@ export async function doctorCommand(
 ): Promise<void> {
   const store = await opened(config)
   const isFile = engineOf(config.databaseUrl) === 'sqlite'
-  const withTables = (look: (store: Store, config: Config) => CheckResult | Promise<CheckResult>) => () =>
-    store === null || typeof store === 'string' ? 'cannot be checked without a database.' : look(store, config)
+  const withTables = (check: (store: Store, config: Config) => CheckResult | Promise<CheckResult>) => () =>
+    store === null || typeof store === 'string' ? 'cannot be checked without a database.' : check(store, config)
   const checks: Check[] = [
     [`Node ${process.versions.node}`, () => checkNodeVersion()],
     [`Data folder ${config.dataDir}`, () => checkDataFolder(config)],
@@ -88,9 +88,9 @@ export async function doctorCommand(
     [`Port ${config.port} on ${config.host}`, () => checkPort(config)],
   ]
   const results: CheckReport[] = []
-  for (const [what, look] of checks) {
+  for (const [what, check] of checks) {
     const found = await Promise.resolve()
-      .then(look)
+      .then(check)
       .catch((cause: unknown) => (cause instanceof Error ? cause.message : String(cause)))
     const result = reportOf(what, found)
     results.push(result)

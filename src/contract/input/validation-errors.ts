@@ -46,8 +46,8 @@ export function fieldErrors(
   }
   // For a failed branch of `if`, Ajv reports the errors of the branch and an extra error for the
   // `if` itself, which adds nothing.
-  const told = findings.slice(0, maxFindings).filter(({ keyword }) => keyword !== 'if')
-  for (const finding of withoutUnions(withoutReferences(withoutChoices(told, more), more), more))
+  const reported = findings.slice(0, maxFindings).filter(({ keyword }) => keyword !== 'if')
+  for (const finding of withoutUnions(withoutReferences(withoutChoices(reported, more), more), more))
     if (!isFull) add(fieldName(finding, headerNames), sentenceFor(finding))
   for (const [field, sentence] of more) add(field, sentence)
   if (isFull || findings.length > maxFindings)

@@ -49,7 +49,7 @@ const unknownType = 'application/octet-stream'
 export function textWatcher(): { see(chunk: Buffer): void; isText(): boolean } {
   let decoder: TextDecoder | undefined
   let isText = true
-  const look = (read: () => string): void => {
+  const decode = (read: () => string): void => {
     if (!isText) return
     try {
       isText = !controls.test(read())
@@ -60,10 +60,10 @@ export function textWatcher(): { see(chunk: Buffer): void; isText(): boolean } {
   return {
     see: (chunk) => {
       decoder ??= new TextDecoder(encodingOf(chunk), { fatal: true })
-      look(() => decoder?.decode(chunk, { stream: true }) ?? '')
+      decode(() => decoder?.decode(chunk, { stream: true }) ?? '')
     },
     isText: () => {
-      look(() => decoder?.decode() ?? '')
+      decode(() => decoder?.decode() ?? '')
       return isText
     },
   }

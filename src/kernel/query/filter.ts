@@ -13,25 +13,31 @@ type Condition = Expression<SqlBool>
 
 /**
  * How the database stores a filter field. For `text`, the column is a `_key` column, which contains
- * the normalized text. For `exists`, `where` builds the condition for a list of values; for
- * `flagged`, `where` builds the condition for true or false.
+ * the normalized text. For `condition`, `where` builds the condition for a list of values; for
+ * `flagCondition`, `where` builds the condition for true or false.
  */
 export type FilterField =
   | { kind: 'value' | 'text' | 'money' | 'time' | 'flag'; column: string }
   | { kind: 'folded'; column: string }
-  | { kind: 'exists'; where: (values: (string | number)[]) => Condition }
-  | { kind: 'flagged'; where: (wanted: boolean) => Condition }
+  | { kind: 'condition'; where: (values: (string | number)[]) => Condition }
+  | { kind: 'flagCondition'; where: (wanted: boolean) => Condition }
 
-export const value = (column: string): FilterField => ({ kind: 'value', column })
+export const valueField = (column: string): FilterField => ({ kind: 'value', column })
 /** Compares a name without case. The column contains `textKey` of the name. */
 export const textField = (column: string): FilterField => ({ kind: 'text', column })
 /** Compares an address without case. The column contains `addressKey` of the address. */
 export const foldedField = (column: string): FilterField => ({ kind: 'folded', column })
 export const moneyField = (column: string): FilterField => ({ kind: 'money', column })
-export const time = (column: string): FilterField => ({ kind: 'time', column })
+export const timeField = (column: string): FilterField => ({ kind: 'time', column })
 export const flagField = (column: string): FilterField => ({ kind: 'flag', column })
-export const exists = (where: (values: (string | number)[]) => Condition): FilterField => ({ kind: 'exists', where })
-export const flagged = (where: (wanted: boolean) => Condition): FilterField => ({ kind: 'flagged', where })
+export const conditionField = (where: (values: (string | number)[]) => Condition): FilterField => ({
+  kind: 'condition',
+  where,
+})
+export const flagConditionField = (where: (wanted: boolean) => Condition): FilterField => ({
+  kind: 'flagCondition',
+  where,
+})
 
 export type Fields = Record<string, FilterField>
 export type QueryValues = Readonly<Record<string, unknown>>
@@ -68,8 +74,8 @@ export function conditions(
 }
 
 function condition(ctx: Context, field: FilterField, operator: string, sent: unknown): Condition {
-  if (field.kind === 'flagged') return field.where((sent === true) !== (operator === 'not'))
-  if (field.kind === 'exists') {
+  if (field.kind === 'flagCondition') return field.where((sent === true) !== (operator === 'not'))
+  if (field.kind === 'condition') {
     const values = [sent].flat() as (string | number)[]
     if (values.length === 0) return operator === 'not' ? sql<SqlBool>`1 = 1` : sql<SqlBool>`1 = 0`
     const matches = field.where(values)
@@ -165,8 +171,8 @@ const isShort = (word: string): boolean => [...word].length < 3
  * rows links a record to one value. The condition starts at the link table, whose database index
  * finds the records of a value.
  */
-export function linked(table: string, owner: string, ownerColumn: string, valueColumn: string): FilterField {
-  return exists(
+export function linkedField(table: string, owner: string, ownerColumn: string, valueColumn: string): FilterField {
+  return conditionField(
     (values) =>
       sql<SqlBool>`${sql.ref(owner)} in (select ${sql.ref(`link.${ownerColumn}`)} from ${sql.table(table)} as link where ${sql.ref(`link.${valueColumn}`)} in (${sql.join(values)}))`,
   )

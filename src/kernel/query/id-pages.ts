@@ -5,7 +5,7 @@ import type { Context } from '../context.ts'
 import { queryAsCaller, untilNextCommitFor } from './caller-query.ts'
 import type { QueryValues } from './filter.ts'
 import { parentFirst, pruneJoins } from './join-plugins.ts'
-import { type CursorValues, counted, marksOf, type Paged, type PageWindow, paged, type Total } from './page.ts'
+import { type CursorValues, countOf, marksOf, type Paged, type PageWindow, paged, type Total } from './page.ts'
 import {
   halvesOf,
   type Key,
@@ -94,7 +94,7 @@ export function countUpTo(ctx: Context, { rows, text, values }: FoundRows, most:
   const name = text && `count ${most ?? 'all'} ${text}`
   return untilNextCommitFor(ctx, name && `${name} ${JSON.stringify(values)}`, async () => {
     if (most === null) {
-      const [row] = await queryAsCaller(ctx, name, values, () => pruneJoins(counted(rows())))
+      const [row] = await queryAsCaller(ctx, name, values, () => pruneJoins(countOf(rows())))
       return { count: Number(row?.total ?? 0), isExact: true }
     }
     const [row] = await queryAsCaller(ctx, name, [...values, most + 1], () =>

@@ -50,11 +50,11 @@ export async function page<Row extends object>(
       const read = (await found.limit(limit).offset(offset).execute()) as (Row & CursorValues)[]
       return read.map((row) => ({ mark: row, row }))
     },
-    count: async () => ({ count: Number((await counted(rows).executeTakeFirstOrThrow()).total), isExact: true }),
+    count: async () => ({ count: Number((await countOf(rows).executeTakeFirstOrThrow()).total), isExact: true }),
   })
 }
 
-export const counted = (rows: Rows<unknown>): Rows<{ total: number }> =>
+export const countOf = (rows: Rows<unknown>): Rows<{ total: number }> =>
   rows.clearSelect().select(sql<number>`count(*)`.as('total'))
 
 /** The values of a row's sort keys, from which a cursor is built. */

@@ -18,7 +18,7 @@ import { visibleRows } from './rows.ts'
 import { createSaver } from './save-record.ts'
 import { tableRows } from './table-rows.ts'
 
-export type { Definition, Include, Resource, Writing } from './definition.ts'
+export type { Definition, Include, Resource, RowPlan, Writing } from './definition.ts'
 
 export function defineResource<
   Table extends keyof Tables,

@@ -50,6 +50,14 @@ export interface NamedBy {
   isShown?: true
 }
 
+/** What a write changes, planned before anything is written. */
+export interface RowPlan {
+  /** The columns of the row. Columns that are undefined keep their value. */
+  columns: Record<string, unknown>
+  /** Saves the child rows of the record, in the transaction that has just saved the row. */
+  save?: ((ctx: Context, id: number) => Promise<void>) | undefined
+}
+
 /** The part of a definition that names neither the table nor the operations. */
 export interface RecordRules<Row, Write, Reply, SortKey extends string, WriteField> {
   /** The singular name of the record in messages, as in "No lead has id 7." */
@@ -77,10 +85,10 @@ export interface RecordRules<Row, Write, Reply, SortKey extends string, WriteFie
    */
   searchDocument?: SearchDocumentSource
   /**
-   * Converts a body to columns of the row; properties that were not sent yield no column. Also
-   * checks the rules that the schema cannot express.
+   * Converts a body to columns of the row and to child rows; properties that were not sent yield
+   * none. Also checks the rules that the schema cannot express.
    */
-  toRow: (body: Write, writing: Writing<Row>) => Promise<Record<string, unknown>> | Record<string, unknown>
+  toRow: (body: Write, writing: Writing<Row>) => Promise<RowPlan>
   /** How a body may name a record instead of sending its id; by default it may not. */
   namedBy?: NamedBy
   /**
@@ -97,8 +105,6 @@ export interface RecordRules<Row, Write, Reply, SortKey extends string, WriteFie
    * reference.
    */
   loadRelated?: (ctx: Context, replies: Reply[], include: Include) => Promise<void>
-  /** Saves the child rows of a record, in the transaction that saves the record. */
-  afterSave?: (ctx: Context, id: number, body: Write) => Promise<void>
   /**
    * Returns the records that the JSON and texts of a stored row name. They cannot be deleted while
    * the row names them.

@@ -11,7 +11,7 @@ export const maxHeldLogBytes = 64 * 1024 * 1024
  * The interval of the check in milliseconds. A commit of this process triggers the check at once;
  * the interval covers commits of other processes and the timeout.
  */
-const lookMs = 250
+const checkMs = 250
 
 export interface Patience {
   /** Starts the time measurement. Must be called when rows are ready for the client to read. */
@@ -41,7 +41,7 @@ export function patienceOf({ services: { store, log }, operation, user }: Contex
     return true
   }
 
-  function look(): void {
+  function check(): void {
     if (waitedMs < patienceMs && !isHolding()) return
     taken()
     cutOff()
@@ -53,10 +53,10 @@ export function patienceOf({ services: { store, log }, operation, user }: Contex
    */
   function tick(): void {
     timer = setTimeout(() => {
-      waitedMs += lookMs
+      waitedMs += checkMs
       tick()
-      look()
-    }, lookMs).unref()
+      check()
+    }, checkMs).unref()
   }
 
   function taken(): void {
@@ -68,7 +68,7 @@ export function patienceOf({ services: { store, log }, operation, user }: Contex
     waits() {
       waitedMs = 0
       tick()
-      endListening = store.onCommit(look)
+      endListening = store.onCommit(check)
     },
     taken,
   }

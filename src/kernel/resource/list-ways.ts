@@ -2,7 +2,7 @@
 // or by the ids of the records that a caller with a limited view sees. page.ts runs the queries.
 import { type Expression, type SqlBool, sql } from 'kysely'
 import type { Context } from '../context.ts'
-import { conditions, type Fields, type QueryValues, time, value } from '../query/filter.ts'
+import { conditions, type Fields, type QueryValues, timeField, valueField } from '../query/filter.ts'
 import { countUpTo, type FoundRows, type IdPagedList, maxGathered } from '../query/id-pages.ts'
 import { foundByIds } from '../query/join-plugins.ts'
 import type { Rows } from '../query/page.ts'
@@ -17,9 +17,9 @@ const maxInSight = 10_000
 
 /** The filters that every list has. */
 const commonFields = (table: string): Fields => ({
-  id: value(`${table}.id`),
-  created_at: time(`${table}.created_at`),
-  updated_at: time(`${table}.updated_at`),
+  id: valueField(`${table}.id`),
+  created_at: timeField(`${table}.created_at`),
+  updated_at: timeField(`${table}.updated_at`),
 })
 
 /** Returns the conditions of the query's filters; see `conditions` for `isTest`. */

@@ -8,9 +8,9 @@ import { changedKeys, derivedKeysOf } from '../write/event-log.ts'
 import type { Snapshot } from '../write/events.ts'
 import { emitOnly, transaction, type UnitOfWork, write } from '../write/write.ts'
 import type { AnyBody, AnyResource, AnyRow, ResourceParts } from './any-definition.ts'
+import type { RowPlan } from './definition.ts'
 import type { RecordReader } from './read-records.ts'
 
-type Columns = Record<string, unknown>
 type InTransaction = Context & { unit: UnitOfWork }
 
 /**
@@ -46,12 +46,12 @@ export function createSaver(
 
   /** Inserts the record and emits its events. The caller must be in a transaction. */
   async function insertRecord(ctx: InTransaction, body: AnyBody): Promise<Inserted> {
-    const columns = await checkedColumns(ctx, d, body, null)
+    const { columns, save } = await checkedPlan(ctx, d, body, null)
     let shown: Snapshot = {}
     const { id } = await write(ctx, events.create, { entity, input: maskInput(body) }, async (ctx) => {
       const at = now(ctx)
       const id = await insert(ctx, table, { ...columns, created_at: at, updated_at: at })
-      await d.afterSave?.(ctx, id, body)
+      await save?.(ctx, id)
       const row = await reader.findWritten(ctx, id)
       await storeReferences(ctx, { d, facts }, row)
       shown = await reader.toReply(ctx, row)
@@ -64,13 +64,13 @@ export function createSaver(
    * Updates the row and its children. Returns the reply after the update, the changed fields that
    * no reply contains, and whether anything changed.
    */
-  async function updateRow(ctx: Context, { id, body, before, columns }: Update) {
+  async function updateRow(ctx: Context, { id, before, plan: { columns, save } }: Update) {
     const sent = Object.entries(columns).filter(([, value]) => value !== undefined)
     const own = sent.length > 0 ? await stored.read(ctx, id) : {}
     const changes = Object.fromEntries(sent.filter(([column, value]) => own[column] !== value))
     const isRowChanged = Object.keys(changes).length > 0
     if (isRowChanged) await stored.update(ctx, id, changes)
-    await d.afterSave?.(ctx, id, body)
+    await save?.(ctx, id)
     const row = await reader.findWritten(ctx, id)
     await storeReferences(ctx, { d, facts }, row)
     const after = await reader.toReply(ctx, row)
@@ -96,11 +96,11 @@ export function createSaver(
       transaction(ctx, async (ctx) => {
         const current = await reader.findCurrent(ctx, id)
         const before = await reader.toReply(ctx, current)
-        const columns = await checkedColumns(ctx, d, body, current)
+        const plan = await checkedPlan(ctx, d, body, current)
         let shown = before
         let isTouched = false
         await write(ctx, events.update, { entity, input: maskInput(body), id, before }, async (ctx) => {
-          const updated = await updateRow(ctx, { id, body, before, columns })
+          const updated = await updateRow(ctx, { id, before, plan })
           shown = updated.after
           isTouched = updated.isTouched
           return { id, entity: shown, hidden: updated.hidden }
@@ -116,16 +116,16 @@ export function createSaver(
   }
 }
 
-async function checkedColumns(
+async function checkedPlan(
   ctx: Context,
   d: ResourceParts['d'],
   body: AnyBody,
   current: AnyRow | null,
-): Promise<Columns> {
+): Promise<RowPlan> {
   const errors = new ValidationErrors()
-  const columns = await d.toRow(body, { ctx, current, errors })
+  const plan = await d.toRow(body, { ctx, current, errors })
   errors.throwIfAny()
-  return columns
+  return plan
 }
 
 /** Warns when the body repeats an older version, whose values may have replaced newer ones. */
@@ -159,9 +159,8 @@ interface Inserted {
 
 interface Update {
   id: number
-  body: AnyBody
   before: Snapshot
-  columns: Columns
+  plan: RowPlan
 }
 
 async function emitFollowUps(

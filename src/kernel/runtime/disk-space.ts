@@ -73,15 +73,15 @@ export function createDisk(
 ): Disk {
   const latestState = ttlCache<DiskState>(holdsMs)
 
-  async function look(): Promise<DiskState> {
+  async function measure(): Promise<DiskState> {
     const bytes = store.health() === null ? probeBytes : probeBytesAfterTrouble
-    const states = await Promise.all(folders.map((folder) => lookAt(folder, bytes)))
+    const states = await Promise.all(folders.map((folder) => measureFolder(folder, bytes)))
     // The database may refuse writes although every folder has free space.
     if (states.includes('full') || (await store.retryWrite()) !== null) return 'full'
     return states.includes('low') ? 'low' : 'ok'
   }
 
-  async function lookAt(folder: string, bytes: number): Promise<DiskState> {
+  async function measureFolder(folder: string, bytes: number): Promise<DiskState> {
     try {
       await volume.probe(folder, bytes)
     } catch (cause) {
@@ -100,7 +100,7 @@ export function createDisk(
   }
 
   return {
-    state: () => latestState(store, clock.now().getTime(), look),
+    state: () => latestState(store, clock.now().getTime(), measure),
     async room() {
       const rooms = (await Promise.all(folders.map(roomIn))).flat()
       return rooms.sort((one, other) => one.free - other.free)[0]

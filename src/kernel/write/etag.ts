@@ -9,26 +9,29 @@ export const versionTag = (version: number): string => `"${version}"`
 /** Returns the ETag of a reply without a version: a hash of its text. */
 export const textTag = (text: string): string => `"${hash('sha256', text, 'base64url').slice(0, 22)}"`
 
-const own = new WeakMap<object, string>()
-const owners = new WeakMap<object, number>()
+const givenTag = Symbol('ETag')
+const ownerVersion = Symbol('version of the owner')
+
+/** The fields of a reply from which its ETag follows. They are not in its JSON. */
+interface TagFields {
+  [givenTag]?: string
+  [ownerVersion]?: number
+}
 
 /**
  * Adds the version of a record to the ETag of a list of its parts, so that callers can send this
  * ETag in the If-Match of a change. Returns the reply.
  */
-export function withVersionOfOwner<R extends object>(reply: R, version: number): R {
-  owners.set(reply, version)
-  return reply
-}
+export const withVersionOfOwner = <R extends object>(reply: R, version: number): R & TagFields => ({
+  ...reply,
+  [ownerVersion]: version,
+})
 
 /**
  * Sets the ETag of a reply without a version, so that callers can send it in If-Match. Returns the
  * reply.
  */
-export function withTag<R extends object>(reply: R, etag: string): R {
-  own.set(reply, etag)
-  return reply
-}
+export const withTag = <R extends object>(reply: R, etag: string): R & TagFields => ({ ...reply, [givenTag]: etag })
 
 /**
  * Returns the ETag of a reply; undefined for a reply without `data`, such as a message or a mass
@@ -36,13 +39,11 @@ export function withTag<R extends object>(reply: R, etag: string): R {
  */
 export function etagOf(reply: unknown, text: string, isRead: boolean): string | undefined {
   if (typeof reply !== 'object' || reply === null || !('data' in reply)) return undefined
-  const given = own.get(reply)
+  const { data, [givenTag]: given, [ownerVersion]: version } = reply as { data: unknown } & TagFields
   if (given !== undefined) return given
-  const { data } = reply as { data: unknown }
   if (typeof data === 'object' && data !== null && 'version' in data && typeof data.version === 'number')
     return versionTag(data.version)
   if (!isRead) return undefined
-  const version = owners.get(reply)
   return version === undefined ? textTag(text) : textTag(text).replace('"', `"${version}.`)
 }
 

@@ -28,19 +28,14 @@ const leaseMs = 60_000
 const maxStored = 10_000
 const trimEvery = 100
 
-const stepped = new WeakSet<object>()
-
 /**
  * Marks a handler that opens its own transactions, or none. With an Idempotency-Key, an unmarked
  * handler runs in one transaction, which blocks other writers. A marked handler stores its progress
  * through `ctx.keyed`.
  */
-export function inSteps<H extends object>(handler: H): H {
-  stepped.add(handler)
-  return handler
-}
+export const inSteps = <H extends object>(handler: H): H => Object.assign(handler, { isInSteps: true })
 
-export const isInSteps = (handler: object): boolean => stepped.has(handler)
+export const isInSteps = (handler: object): boolean => 'isInSteps' in handler
 
 /**
  * Reads and stores the progress of a request with an Idempotency-Key. Used by handlers marked

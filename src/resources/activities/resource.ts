@@ -1,7 +1,7 @@
 // Defines the activities resource: calls, meetings, lunches, notes and files.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
-import { flagField, linked, time, value } from '../../kernel/query/filter.ts'
+import { flagField, linkedField, timeField, valueField } from '../../kernel/query/filter.ts'
 import { defineResource } from '../../kernel/resource/define-resource.ts'
 import { expandReferences } from '../../kernel/resource/references.ts'
 import { leads } from '../leads/resource.ts'
@@ -15,9 +15,9 @@ import { loadParticipants, saveParticipants } from './participants.ts'
 import { type ActivityBody, type ActivityType, toActivityRow } from './rules.ts'
 import { searchDocument } from './search-document.ts'
 
-const linkedTo = (noun: Noun) => linked(`${noun}_activities`, 'activities.id', 'activity_id', `${noun}_id`)
+const linkedTo = (noun: Noun) => linkedField(`${noun}_activities`, 'activities.id', 'activity_id', `${noun}_id`)
 const attendedBy = (column: 'user_id' | 'person_id') =>
-  linked('activity_participants', 'activities.id', 'activity_id', column)
+  linkedField('activity_participants', 'activities.id', 'activity_id', column)
 
 export const activities = defineResource({
   noun: 'activity',
@@ -48,9 +48,9 @@ export const activities = defineResource({
     updated_at: 'activities.updated_at',
   },
   filter: () => ({
-    type: value('activities.type'),
+    type: valueField('activities.type'),
     is_done: flagField('activities.is_done'),
-    user_id: value('activities.user_id'),
+    user_id: valueField('activities.user_id'),
     lead_id: linkedTo('lead'),
     person_id: linkedTo('person'),
     organization_id: linkedTo('organization'),
@@ -59,8 +59,8 @@ export const activities = defineResource({
     quote_id: linkedTo('quote'),
     participant_user_id: attendedBy('user_id'),
     participant_person_id: attendedBy('person_id'),
-    schedule_from: time('activities.schedule_from'),
-    schedule_to: time('activities.schedule_to'),
+    schedule_from: timeField('activities.schedule_from'),
+    schedule_to: timeField('activities.schedule_to'),
   }),
   searchDocument,
   search: [
@@ -70,7 +70,13 @@ export const activities = defineResource({
     { text: 'activities.location' },
   ],
   governs: ['type'],
-  toRow: toActivityRow,
+  toRow: async (body, writing) => ({
+    columns: await toActivityRow(body, writing),
+    save: async (ctx, id) => {
+      await saveParticipants(ctx, id, body.participants)
+      await saveLinks(ctx, id, body)
+    },
+  }),
   toReply: (row, ctx): Schema<'Activity'> => ({
     id: row.id,
     type: row.type as ActivityType,
@@ -108,10 +114,6 @@ export const activities = defineResource({
     await loadFiles(ctx, replies)
     await loadLinks(ctx, replies)
     await expandReferences(ctx, replies, include, { user: () => users, leads: () => leads, persons: () => persons })
-  },
-  afterSave: async (ctx, id, body) => {
-    await saveParticipants(ctx, id, body.participants)
-    await saveLinks(ctx, id, body)
   },
   saveLinks: (ctx, id, body: ActivityBody) => attachNewFiles(ctx, id, body),
 })

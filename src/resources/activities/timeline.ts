@@ -6,7 +6,7 @@ import type { Query, Schema } from '../../contract/types.ts'
 import { type Context, canCall } from '../../kernel/context.ts'
 import type { Handlers } from '../../kernel/handler.ts'
 import { changeLog, type Line } from '../../kernel/history/history.ts'
-import { conditions, flagField, value } from '../../kernel/query/filter.ts'
+import { conditions, flagField, valueField } from '../../kernel/query/filter.ts'
 import { page, type Rows } from '../../kernel/query/page.ts'
 import type { Resource } from '../../kernel/resource/define-resource.ts'
 import { leads } from '../leads/resource.ts'
@@ -55,7 +55,11 @@ function keysOf(ctx: Context, kind: LinkedEntity, parent: Parent, id: number): R
 }
 
 const columns = { created_at: 'entries.created_at', id: 'entries.id', source: 'entries.source' }
-const filters = { type: value('entries.type'), is_done: flagField('entries.is_done'), source: value('entries.source') }
+const filters = {
+  type: valueField('entries.type'),
+  is_done: flagField('entries.is_done'),
+  source: valueField('entries.source'),
+}
 
 function timelineOf(kind: LinkedEntity, parentOf: () => Parent) {
   return async (

@@ -6,7 +6,7 @@ import type { DB as Tables } from '../../../db/tables.gen.ts'
 import { type OperationFact, operations } from '../../contract/operations.gen.ts'
 import { type Context, canCall } from '../../kernel/context.ts'
 import type { Handler } from '../../kernel/handler.ts'
-import { conditions, value } from '../../kernel/query/filter.ts'
+import { conditions, valueField } from '../../kernel/query/filter.ts'
 import { page, type Rows } from '../../kernel/query/page.ts'
 import { visible } from '../../kernel/query/visibility.ts'
 
@@ -154,7 +154,7 @@ export const lookupAttributeValues: Handler<'lookupAttributeValues'> = async (ct
   const needed: OperationFact = operations[lookup.lists]
   let rows = choosableRows(ctx, lookup)
   if (!canCall(ctx, needed)) rows = rows.where(sql<SqlBool>`1 = 0`)
-  const fields = { id: value(column(lookup, 'id')) }
+  const fields = { id: valueField(column(lookup, 'id')) }
   for (const condition of conditions(ctx, query, fields, [{ key: column(lookup, lookup.key) }]))
     rows = rows.where(condition)
   const sort = { name: column(lookup, lookup.key) }

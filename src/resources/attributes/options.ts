@@ -1,5 +1,4 @@
-// Computes and saves changes to the options of an attribute. `planOptions` writes
-// nothing, so the same function serves for validation and for saving.
+// Computes and saves changes to the options of an attribute.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import type { ValidationErrors } from '../../kernel/errors.ts'
@@ -12,7 +11,7 @@ interface PlannedOption extends Omit<AttributeOption, 'id'> {
   id: number | null
 }
 
-interface Plan {
+export interface OptionPlan {
   options: PlannedOption[]
   removed: AttributeOption[]
 }
@@ -26,7 +25,7 @@ export function planOptions(
   present: readonly AttributeOption[],
   sent: readonly Schema<'AttributeOptionInput'>[] | undefined,
   errors: ValidationErrors,
-): Plan {
+): OptionPlan {
   if (sent === undefined) return { options: [...present], removed: [] }
   const taken = { ids: new Set<number>(), names: new Set<string>() }
   const options = sent.map((input, index): PlannedOption => {
@@ -52,7 +51,7 @@ export async function saveOptions(
   { db }: Context,
   attributeId: number,
   present: readonly AttributeOption[],
-  { options, removed }: Plan,
+  { options, removed }: OptionPlan,
 ): Promise<void> {
   if (removed.length > 0)
     await db

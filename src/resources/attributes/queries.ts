@@ -8,7 +8,7 @@ import { didYouMean } from '../../contract/input/validation-errors.ts'
 import type { FieldErrors } from '../../contract/output/problems.ts'
 import type { Context } from '../../kernel/context.ts'
 import { invalid } from '../../kernel/errors.ts'
-import { exists, type Fields, type QueryValues } from '../../kernel/query/filter.ts'
+import { conditionField, type Fields, type QueryValues } from '../../kernel/query/filter.ts'
 import type { SortColumn } from '../../kernel/query/page.ts'
 import { type Attribute, customAttributes, type EntityType } from './attribute-set.ts'
 import { type Place, textAt, type ValueType } from './types/value-type.ts'
@@ -54,7 +54,7 @@ export async function attributeFilter(ctx: Context, entity: EntityType, query: Q
     else if (found || ctx.services.config.strict) errors[`query.custom_attributes[${key}]`] = [read]
   }
   if (Object.keys(errors).length > 0) throw invalid(errors)
-  return { custom_attributes: exists(() => sql<SqlBool>`(${sql.join([sql`1 = 1`, ...tests], sql` and `)})`) }
+  return { custom_attributes: conditionField(() => sql<SqlBool>`(${sql.join([sql`1 = 1`, ...tests], sql` and `)})`) }
 }
 
 /** Returns the condition of a filter, or the sentence that says why there is none. */

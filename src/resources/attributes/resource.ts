@@ -2,18 +2,18 @@
 // built-in fields.
 import type { Schema } from '../../contract/types.ts'
 import { type Context, warn } from '../../kernel/context.ts'
-import { isProtected, ValidationErrors } from '../../kernel/errors.ts'
+import { isProtected } from '../../kernel/errors.ts'
 import type { Handlers } from '../../kernel/handler.ts'
-import { flagField, textField, value } from '../../kernel/query/filter.ts'
+import { flagField, textField, valueField } from '../../kernel/query/filter.ts'
 import { defineResource } from '../../kernel/resource/define-resource.ts'
 import { massDelete, massUpdate } from '../../kernel/resource/mass.ts'
 import { answering, inSteps } from '../../kernel/write/idempotency.ts'
 import { transaction } from '../../kernel/write/write.ts'
 import { releaseAttributeFiles } from './attachments.ts'
-import { markAttributesChanged, toAttribute } from './attribute-set.ts'
+import { type AttributeOption, markAttributesChanged, toAttribute } from './attribute-set.ts'
 import { createAttributeIndex, dropAttributeIndex } from './indexes.ts'
 import { lookupAttributeValues } from './lookups.ts'
-import { planOptions, saveOptions } from './options.ts'
+import { type OptionPlan, saveOptions } from './options.ts'
 import { clearValues, removeOptions } from './record-values.ts'
 import { loadOptions, presentAttribute, presentOption } from './rows.ts'
 import { toAttributeRow } from './to-row.ts'
@@ -51,17 +51,20 @@ const define = (force: boolean) =>
     filter: () => ({
       code: textField('attributes.code'),
       name: textField('attributes.name_key'),
-      type: value('attributes.type'),
-      entity_type: value('attributes.entity_type'),
+      type: valueField('attributes.type'),
+      entity_type: valueField('attributes.entity_type'),
       is_user_defined: flagField('attributes.is_user_defined'),
       is_required: flagField('attributes.is_required'),
       is_unique: flagField('attributes.is_unique'),
       quick_add: flagField('attributes.quick_add'),
-      sort_order: value('attributes.sort_order'),
+      sort_order: valueField('attributes.sort_order'),
     }),
     search: [{ text: 'attributes.code' }, { key: 'attributes.name_key' }],
     governs: ['type', 'entity_type', 'lookup_type'],
-    toRow: (body, writing) => toAttributeRow(body, writing, force),
+    toRow: async (body, writing) => {
+      const { columns, ...options } = await toAttributeRow(body, writing, force)
+      return { columns, save: (ctx, id) => saveOptionsAndIndex(ctx, id, body, options) }
+    },
     toReply: presentAttribute,
     loadRelated: async (ctx, replies) => {
       const options = await loadOptions(
@@ -71,7 +74,6 @@ const define = (force: boolean) =>
       for (const reply of replies)
         reply.options = options.filter(({ attribute_id }) => attribute_id === reply.id).map(presentOption)
     },
-    afterSave: (ctx, id, body) => saveOptionsAndIndex(ctx, id, body),
     beforeDelete: async (ctx, row) => {
       if (row.is_user_defined === 0) throw isProtected(`${row.name} is built in and cannot be deleted.`)
       markAttributesChanged(ctx)
@@ -88,12 +90,15 @@ const define = (force: boolean) =>
  * Saves the options and creates the index of a saved attribute. Adds a warning for each public form
  * that lacks the attribute although it is now required.
  */
-async function saveOptionsAndIndex(ctx: Context, id: number, body: Body): Promise<void> {
+async function saveOptionsAndIndex(
+  ctx: Context,
+  id: number,
+  body: Body,
+  { present, plan }: { present: AttributeOption[]; plan: OptionPlan },
+): Promise<void> {
   markAttributesChanged(ctx)
-  const present = await loadOptions(ctx, [id])
   const row = await ctx.db.selectFrom('attributes').selectAll().where('id', '=', id).executeTakeFirstOrThrow()
   const attribute = toAttribute(row, present)
-  const plan = planOptions(present, body.options, new ValidationErrors())
   if (plan.removed.length > 0)
     await removeOptions(
       ctx,

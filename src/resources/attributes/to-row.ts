@@ -46,8 +46,8 @@ function attributeAfter(body: Body, current: FullAttributeRow | null, options: r
 }
 
 /**
- * Returns the columns to write. Without `force`, options that records use cannot be deleted. With
- * `force`, saving removes deleted options from the records.
+ * Returns the columns to write and the plan of the options. Without `force`, options that records
+ * use cannot be deleted. With `force`, saving removes deleted options from the records.
  */
 export async function toAttributeRow(body: Body, { ctx, current, errors }: Writing<FullAttributeRow>, force: boolean) {
   const present = current ? await loadOptions(ctx, [current.id]) : []
@@ -74,7 +74,7 @@ export async function toAttributeRow(body: Body, { ctx, current, errors }: Writi
   if (was && gone.size > 0 && !force)
     await refuseUsedOptions(ctx, was, plan.removed, namesGone && initial === undefined)
   if (turns) await replaceAllUniqueKeys(ctx, attribute, keys)
-  return {
+  const columns = {
     code: current ? undefined : body.code,
     name: body.name,
     name_key: body.name === undefined ? undefined : textKey(body.name),
@@ -88,6 +88,7 @@ export async function toAttributeRow(body: Body, { ctx, current, errors }: Writi
     quick_add: toBit(body.quick_add),
     default_value: initial === undefined && namesGone ? null : initial,
   }
+  return { columns, present, plan }
 }
 
 /**

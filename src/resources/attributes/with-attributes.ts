@@ -52,7 +52,16 @@ export function withAttributes<
       // when there are no errors.
       const current = writing.current as Row | null
       const values = await planValues(entity, sentIn(body), { ...writing, current })
-      return { ...(await d.toRow(body, writing)), custom_attributes: values }
+      const { columns, save } = await d.toRow(body, writing)
+      if (values === undefined) return { columns, save }
+      return {
+        columns: { ...columns, custom_attributes: values },
+        save: async (ctx, id) => {
+          await save?.(ctx, id)
+          await attachValueFiles(ctx, entity, id)
+          await saveRecordKeys(ctx, entity, id)
+        },
+      }
     },
     toReply: (row, ctx) => {
       const reply = d.toReply(row, ctx)
@@ -62,11 +71,6 @@ export function withAttributes<
     loadRelated: async (ctx, replies, include) => {
       await d.loadRelated?.(ctx, replies, include)
       await presentValues(ctx, entity, replies as CustomReply[], include)
-    },
-    afterSave: async (ctx, id, body) => {
-      await d.afterSave?.(ctx, id, body)
-      await attachValueFiles(ctx, entity, id)
-      await saveRecordKeys(ctx, entity, id)
     },
     beforeDelete: async (ctx, row) => {
       await d.beforeDelete?.(ctx, row)

@@ -46,16 +46,16 @@ interface Failure {
  */
 export async function emitLoginFailure(ctx: Context, { emailKey, user, reason }: Failure): Promise<void> {
   const { store } = ctx.services
-  const told = countsOf(store)
+  const counts = countsOf(store)
   const nowMs = ctx.time.getTime()
   const key = `${emailKey} ${clientNetwork(ctx.ip ?? '')}`
-  const before = told.get(key)
+  const before = counts.get(key)
   const failures = 1 + (before?.since ?? 0)
-  if ((before && nowMs - before.atMs < minuteMs) || countSince(told, nowMs - minuteMs) >= maxPerMinute) {
-    told.set(key, { atMs: before?.atMs ?? Number.NEGATIVE_INFINITY, since: failures })
+  if ((before && nowMs - before.atMs < minuteMs) || countSince(counts, nowMs - minuteMs) >= maxPerMinute) {
+    counts.set(key, { atMs: before?.atMs ?? Number.NEGATIVE_INFINITY, since: failures })
     return
   }
-  told.set(key, { atMs: nowMs, since: 0 })
+  counts.set(key, { atMs: nowMs, since: 0 })
   const shown = {
     user_id: user?.id ?? null,
     email: user?.email ?? null,
@@ -67,8 +67,8 @@ export async function emitLoginFailure(ctx: Context, { emailKey, user, reason }:
   await emitOnly(apart(ctx), 'user.session.failed', { entity: 'sessions', id: null, shown })
 }
 
-function countSince(told: LRUCache<string, FailureCount>, sinceMs: number): number {
+function countSince(counts: LRUCache<string, FailureCount>, sinceMs: number): number {
   let count = 0
-  for (const { atMs } of told.values()) if (atMs > sinceMs) count++
+  for (const { atMs } of counts.values()) if (atMs > sinceMs) count++
   return count
 }

@@ -10,7 +10,7 @@ import type { Upload } from '../../kernel/files/file-store.ts'
 import { uploaded } from '../../kernel/files/multipart.ts'
 import { workbookType } from '../../kernel/files/workbook.ts'
 import type { StoredReference } from '../../kernel/history/stored-references.ts'
-import { time, value } from '../../kernel/query/filter.ts'
+import { timeField, valueField } from '../../kernel/query/filter.ts'
 import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
 import { customAttributes } from '../attributes/attribute-set.ts'
 import { referencesToAttribute } from '../attributes/references.ts'
@@ -215,14 +215,17 @@ const resource = defineResource({
     created_at: 'imports.created_at',
   },
   filter: () => ({
-    type: value('imports.type'),
-    action: value('imports.action'),
-    state: value('imports.state'),
-    started_at: time('imports.started_at'),
-    completed_at: time('imports.completed_at'),
+    type: valueField('imports.type'),
+    action: valueField('imports.action'),
+    state: valueField('imports.state'),
+    started_at: timeField('imports.started_at'),
+    completed_at: timeField('imports.completed_at'),
   }),
   search: [],
-  toRow: toImportRow,
+  toRow: async (body, writing) => ({
+    columns: await toImportRow(body, writing),
+    save: (ctx, id) => attachSentFile(ctx, id, body),
+  }),
   toReply: (row): Import => ({
     id: row.id,
     type: row.type as Import['type'],
@@ -269,7 +272,6 @@ const resource = defineResource({
     )
     for (const reply of replies) reply.file = files.get(reply.file?.id ?? 0) ?? null
   },
-  afterSave: attachSentFile,
   refersTo: referencesInMapping,
   beforeDelete: async (ctx, { id, state }) => {
     if (state === 'processing') throw new Problem('state_conflict', 'The import is processing; cancel it first.')

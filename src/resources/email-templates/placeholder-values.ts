@@ -95,11 +95,11 @@ export async function placeholdersOfPersons(ctx: Context, ids: readonly number[]
     ? await organizations.getMany(ctx, firms)
     : new Map<number, Reply>()
   const set = await attributeSet(ctx)
-  const told: [PlaceholderEntity, readonly Reply[]][] = [
+  const shown: [PlaceholderEntity, readonly Reply[]][] = [
     ['organizations', [...organizationsOf.values()]],
     ['persons', [...people.values()]],
   ]
-  const known = { set, names: await preloadLabels(ctx, set, told) }
+  const known = { set, names: await preloadLabels(ctx, set, shown) }
   const facts = new Map<number, Placeholders>()
   for (const [id, person] of people) {
     const own = new Map<string, string>()
@@ -120,10 +120,10 @@ export async function placeholdersOfPersons(ctx: Context, ids: readonly number[]
 async function preloadLabels(
   ctx: Context,
   set: AttributeSet,
-  told: [PlaceholderEntity, readonly Reply[]][],
+  shown: [PlaceholderEntity, readonly Reply[]][],
 ): Promise<LabelLookup> {
   const ids = new Map<LookupType, number[]>()
-  for (const [entity, replies] of told)
+  for (const [entity, replies] of shown)
     for (const { lookup, code, isOwn } of [set.system, set.own].flatMap((of) => of.get(entity as EntityType) ?? []))
       for (const reply of lookup === null ? [] : replies) {
         const value = (isOwn ? ((reply.custom_attributes ?? {}) as Reply) : reply)[code] ?? []

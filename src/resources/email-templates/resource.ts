@@ -53,7 +53,7 @@ export const emailTemplates = defineResource({
     if (isChange && (await isSent(ctx, current.id)))
       requireTokenAbilities(ctx, [operations.getPerson, operations.createEmail])
     const about = { table: 'email_templates', entity: 'email-templates', noun: 'e-mail template' } as const
-    return { ...(await uniqueName(writing, about, name)), subject: oneLine(subject), content }
+    return { columns: { ...(await uniqueName(writing, about, name)), subject: oneLine(subject), content } }
   },
   toReply: (row): Schema<'EmailTemplate'> => ({
     id: row.id,

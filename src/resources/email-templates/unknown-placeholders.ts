@@ -75,7 +75,7 @@ export async function findUnknownPlaceholders(
     .filter((name) => !known.has(isWebhook ? name.replace(rawSuffix, '') : name) && !kept.has(name))
     .slice(0, maxReported)
     .map((name) => {
-      const told = name.length > 60 ? `${name.slice(0, 60)}…` : name
-      return `Unknown placeholder {%${told}%}.${didYouMean(name.replace(rawSuffix, ''), known)}`
+      const shown = name.length > 60 ? `${name.slice(0, 60)}…` : name
+      return `Unknown placeholder {%${shown}%}.${didYouMean(name.replace(rawSuffix, ''), known)}`
     })
 }

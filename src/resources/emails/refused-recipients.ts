@@ -11,7 +11,7 @@ export function hiddenRecipients({ to, cc, bcc }: Pick<OutboundMessage, 'to' | '
 
 /** Replaces hidden addresses in the error message of a mail server, which often repeats them. */
 export const withoutHidden = (text: string, hidden: readonly string[]): string =>
-  hidden.reduce((told, address) => told.replaceAll(whole(address), 'a hidden recipient'), text)
+  hidden.reduce((shown, address) => shown.replaceAll(whole(address), 'a hidden recipient'), text)
 
 const whole = (address: string): RegExp =>
   new RegExp(`(?<![\\w.+-])${address.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')}(?![\\w-])`, 'gi')

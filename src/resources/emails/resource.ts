@@ -6,14 +6,14 @@ import type { Schema } from '../../contract/types.ts'
 import { author, type Context } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
 import {
-  exists,
+  conditionField,
+  flagConditionField,
   flagField,
-  flagged,
   likePattern,
-  linked,
+  linkedField,
   type SearchField,
-  time,
-  value,
+  timeField,
+  valueField,
 } from '../../kernel/query/filter.ts'
 import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
 import { checkReference, expandReferences } from '../../kernel/resource/references.ts'
@@ -154,29 +154,29 @@ export const emails = defineResource({
     sent_at: 'emails.sent_at',
   },
   filter: () => ({
-    folder: linked('email_folders', 'emails.id', 'email_id', 'folder'),
-    status: exists(hasStatus),
+    folder: linkedField('email_folders', 'emails.id', 'email_id', 'folder'),
+    status: conditionField(hasStatus),
     is_read: flagField('emails.is_read'),
-    source: value('emails.source'),
-    sender_type: value('emails.sender_type'),
-    person_id: value('emails.person_id'),
-    lead_id: value('emails.lead_id'),
-    parent_id: value('emails.parent_id'),
-    thread_id: value('emails.thread_id'),
-    message_id: exists(
+    source: valueField('emails.source'),
+    sender_type: valueField('emails.sender_type'),
+    person_id: valueField('emails.person_id'),
+    lead_id: valueField('emails.lead_id'),
+    parent_id: valueField('emails.parent_id'),
+    thread_id: valueField('emails.thread_id'),
+    message_id: conditionField(
       (values) => sql<SqlBool>`emails.message_id_key in (${sql.join(values.map((each) => fold(String(each))))})`,
     ),
-    user_id: value('emails.user_id'),
-    has_attachments: flagged((wanted) =>
+    user_id: valueField('emails.user_id'),
+    has_attachments: flagConditionField((wanted) =>
       wanted ? sql<SqlBool>`exists ${attached}` : sql<SqlBool>`not exists ${attached}`,
     ),
     // An e-mail without a parent counts as the first of its thread. The deletion of an e-mail
     // clears the `parent_id` of its replies, so they count as first e-mails too.
-    is_root: flagged((wanted) =>
+    is_root: flagConditionField((wanted) =>
       wanted ? sql<SqlBool>`emails.parent_id is null` : sql<SqlBool>`emails.parent_id is not null`,
     ),
-    tag_id: linked('email_tags', 'emails.id', 'email_id', 'tag_id'),
-    sent_at: time('emails.sent_at'),
+    tag_id: linkedField('email_tags', 'emails.id', 'email_id', 'tag_id'),
+    sent_at: timeField('emails.sent_at'),
   }),
   searchDocument,
   search: [
@@ -187,7 +187,17 @@ export const emails = defineResource({
     ...['emails.from', 'emails.to', 'emails.cc', 'emails.bcc'].map(addressSearch),
   ],
   governs: ['is_draft'],
-  toRow: toEmailRow,
+  toRow: async (body: EmailBody, writing) => ({
+    columns: await toEmailRow(body, writing),
+    save: async (ctx, id) => {
+      await joinThread(ctx, id)
+      const before = await foldersOf(ctx, id)
+      await saveFolders(ctx, id, body.folders)
+      await saveAttachments(ctx, id, body)
+      await queueIfDue(ctx, id, before)
+      if (body.send_at !== undefined) await moveSending(ctx, id)
+    },
+  }),
   toReply: (row, ctx): Email => ({
     id: row.id,
     subject: row.subject,
@@ -232,14 +242,6 @@ export const emails = defineResource({
     version: row.version,
   }),
   loadRelated: loadParts,
-  afterSave: async (ctx, id, body: EmailBody) => {
-    await joinThread(ctx, id)
-    const before = await foldersOf(ctx, id)
-    await saveFolders(ctx, id, body.folders)
-    await saveAttachments(ctx, id, body)
-    await queueIfDue(ctx, id, before)
-    if (body.send_at !== undefined) await moveSending(ctx, id)
-  },
   beforeDelete: checkNotSending,
   onRestore: (ctx, { row }) => restoreSending(ctx, { id: Number(row.id), status: String(row.status) }),
   saveLinks: (ctx, id, body, isNew) => setTags(ctx, 'emails', id, body.tag_ids, isNew),

@@ -8,7 +8,7 @@ import type { Context } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
 import { asSeen } from '../../kernel/history/field-changes.ts'
 import { always, never, sightOf } from '../../kernel/query/event-visibility.ts'
-import { conditions, exists, time, value } from '../../kernel/query/filter.ts'
+import { conditionField, conditions, timeField, valueField } from '../../kernel/query/filter.ts'
 import { newestEvent } from '../../kernel/write/event-log.ts'
 import type { Snapshot } from '../../kernel/write/events.ts'
 import { eventMatcher } from '../system/event-patterns.ts'
@@ -22,7 +22,7 @@ type Condition = Expression<SqlBool>
  * Limits of one call of `readEntries`. `searched` is the number of event ids to which the filters
  * are applied. `looked` is the number of matching events that are checked for visibility.
  */
-const maxPerCall = { searched: 10_000, looked: 1000 }
+const maxPerCall = { searched: 10_000, checked: 1000 }
 const rowsPerQuery = 100
 
 export interface EntryBatch {
@@ -60,14 +60,14 @@ export const eventFilters = (ctx: Context, query: Query<'listEvents'>): Conditio
     ctx,
     query as Record<string, unknown>,
     {
-      name: exists((patterns) => (patterns.includes('*') ? always : named(namesOf(patterns)))),
+      name: conditionField((patterns) => (patterns.includes('*') ? always : named(namesOf(patterns)))),
       // A filter by type and record id may use the database index on both columns. A filter by type
       // alone must not use that index (see `ofTypes`).
-      entity_type: query.entity_id === undefined ? exists(ofTypes) : value('events.entity_type'),
-      entity_id: value('events.entity_id'),
-      actor_id: value('events.actor_id'),
-      request_id: value('events.request_id'),
-      occurred_at: time('events.created_at'),
+      entity_type: query.entity_id === undefined ? conditionField(ofTypes) : valueField('events.entity_type'),
+      entity_id: valueField('events.entity_id'),
+      actor_id: valueField('events.actor_id'),
+      request_id: valueField('events.request_id'),
+      occurred_at: timeField('events.created_at'),
     },
     [],
   )
@@ -91,8 +91,8 @@ export async function readEntries(
   const end = types.length === 0 ? newest : Math.min(newest, begin + maxPerCall.searched)
   const found: EventRow[] = []
   let place = begin
-  for (let looked = 0; place < end && types.length > 0; looked += rowsPerQuery) {
-    if (looked === maxPerCall.looked) return { entries: presentEntries(ctx, found), next: place, hasMore: true }
+  for (let checked = 0; place < end && types.length > 0; checked += rowsPerQuery) {
+    if (checked === maxPerCall.checked) return { entries: presentEntries(ctx, found), next: place, hasMore: true }
     const rows = await rowsWithin(ctx, { place, end }, [...filters, ofTypes(types)])
     found.push(...(await filterVisible(ctx, rows)))
     const next = found[size - 1]

@@ -47,7 +47,7 @@ export const passOf = (services: Services): number => streamsOf(services).passes
  * Adds a stream. Returns a function that removes the stream again. Throws 429 when the token, the
  * session or the user already has the maximum number of streams, and 503 when the process has.
  */
-export function joinStreams(services: Services, stream: Stream, lookMs: number): () => void {
+export function joinStreams(services: Services, stream: Stream, pollMs: number): () => void {
   const streams = streamsOf(services)
   const { open, counts } = streams
   const keys = [stream.reader, `user ${stream.userId}`] as const
@@ -69,7 +69,7 @@ export function joinStreams(services: Services, stream: Stream, lookMs: number):
   // While no stream was open, no event was counted as a pass.
   streams.passes++
   count(1)
-  streams.rest ??= watch(services, streams, lookMs)
+  streams.rest ??= watch(services, streams, pollMs)
   return () => {
     if (!open.delete(stream)) return
     count(-1)
@@ -84,10 +84,10 @@ export function endStreams(services: Services): void {
   for (const stream of streamsOf(services).open) stream.end()
 }
 
-function watch({ events, store, log }: Services, streams: Streams, lookMs: number): () => void {
+function watch({ events, store, log }: Services, streams: Streams, pollMs: number): () => void {
   let newest = 0
   const wake = createWaker(streams)
-  const look = async (): Promise<void> => {
+  const poll = async (): Promise<void> => {
     try {
       const now = await newestEvent(store)
       if (now > newest) wake()
@@ -99,7 +99,7 @@ function watch({ events, store, log }: Services, streams: Streams, lookMs: numbe
   const off = events.on('*', ({ name }) => {
     if (!name.endsWith('.before')) wake()
   })
-  const timer = setInterval(() => void look(), lookMs).unref()
+  const timer = setInterval(() => void poll(), pollMs).unref()
   return () => {
     off()
     clearInterval(timer)

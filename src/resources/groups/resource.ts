@@ -7,7 +7,7 @@ import { withCurrentCaller } from '../../kernel/auth/tokens.ts'
 import { type Context, canCall } from '../../kernel/context.ts'
 import { inUse } from '../../kernel/errors.ts'
 import type { SqlCaller } from '../../kernel/query/caller-query.ts'
-import { exists, textField } from '../../kernel/query/filter.ts'
+import { conditionField, textField } from '../../kernel/query/filter.ts'
 import { canSeeOwner, visible } from '../../kernel/query/visibility.ts'
 import { defineResource, type Resource } from '../../kernel/resource/define-resource.ts'
 import { nameKey } from '../../kernel/resource/named-references.ts'
@@ -36,7 +36,9 @@ export const groups = defineResource({
   sort: { id: 'groups.id', name: 'groups.name_key', created_at: 'groups.created_at' },
   filter: (ctx) => ({
     name: textField('groups.name_key'),
-    user_id: exists((ids) => sql<SqlBool>`exists (select 1 ${members(ctx)} and users.id in (${sql.join(ids)}))`),
+    user_id: conditionField(
+      (ids) => sql<SqlBool>`exists (select 1 ${members(ctx)} and users.id in (${sql.join(ids)}))`,
+    ),
   }),
   search: [{ key: 'groups.name_key' }, { text: 'groups.description' }],
   toRow: async ({ name, description, user_ids }, writing) => {
@@ -49,7 +51,7 @@ export const groups = defineResource({
       const left = present.filter((id) => canSeeOwner(ctx, id) && !user_ids.includes(id))
       await checkMembership(await withCurrentCaller(ctx), { groupId: current?.id ?? null, joined, left })
     }
-    return { ...named, description }
+    return { columns: { ...named, description }, save: (ctx, id) => setMembers(ctx, { group_id: id }, user_ids) }
   },
   toReply: (row): Group => ({
     id: row.id,
@@ -81,7 +83,6 @@ export const groups = defineResource({
     ...snapshot,
     ...(Array.isArray(snapshot.user_ids) && { user_ids: snapshot.user_ids.filter((id) => canSeeOwner(ctx, id)) }),
   }),
-  afterSave: (ctx, id, { user_ids }) => setMembers(ctx, { group_id: id }, user_ids),
   beforeDelete: async (ctx, { id, name }) => {
     const members = await allMembers(ctx, id)
     if (members.length === 0) return

@@ -106,12 +106,13 @@ export function planProductLine(
  * Returns the product lines to store for a request body. `saveProductLines` deletes the stored
  * lines that the body omits.
  */
-export function planProductLines(
+export async function planProductLines(
+  ctx: Context,
   present: readonly ProductLine[],
   inputs: readonly Input[],
-  pricing: Pricing,
   errors: ValidationErrors,
-): PlannedProductLine[] {
+): Promise<PlannedProductLine[]> {
+  const pricing = await pricingOf(ctx, inputs)
   const taken = new Set<number>()
   return inputs.map((input, index) => {
     const below = errors.nested(`products.${index}`)
@@ -158,13 +159,16 @@ export async function saveProductLine(
 export async function saveProductLines(
   ctx: Context,
   leadId: number,
+  present: readonly ProductLine[],
   planned: readonly PlannedProductLine[],
 ): Promise<void> {
-  const present = new Map((await loadProductLines(ctx, [leadId])).map((line) => [line.id, line]))
   const kept = new Set(planned.map(({ id }) => id))
-  const gone = [...present.keys()].filter((id) => !kept.has(id))
+  const gone = present.map(({ id }) => id).filter((id) => !kept.has(id))
   if (gone.length > 0) await ctx.db.deleteFrom('lead_products').where('id', 'in', gone).execute()
-  for (const line of planned) await saveProductLine(ctx, leadId, present.get(line.id ?? 0), line)
+  for (const line of planned) {
+    const was = present.find(({ id }) => id === line.id)
+    await saveProductLine(ctx, leadId, was, line)
+  }
 }
 
 export const presentProductLine = (line: ProductLineWithProduct): Schema<'LeadProduct'> => ({

@@ -4,8 +4,7 @@
 import { sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import { type Context, canCall, warn } from '../../kernel/context.ts'
-import { ValidationErrors } from '../../kernel/errors.ts'
-import { linked, moneyField, textField, time, value } from '../../kernel/query/filter.ts'
+import { linkedField, moneyField, textField, timeField, valueField } from '../../kernel/query/filter.ts'
 import { idsOfOwners, visible, withoutVisibility } from '../../kernel/query/visibility.ts'
 import { defineResource } from '../../kernel/resource/define-resource.ts'
 import { checkReference, expandReferences } from '../../kernel/resource/references.ts'
@@ -32,7 +31,6 @@ import {
   parseProductLines,
   planProductLines,
   presentProductLine,
-  pricingOf,
   productLinesColumn,
   saveProductLines,
 } from './product-lines.ts'
@@ -110,22 +108,22 @@ export const leads = defineResource(
     },
     filter: async (ctx, query) => ({
       title: textField('leads.title_key'),
-      status: value('leads.status'),
-      user_id: value('leads.user_id'),
-      person_id: value('leads.person_id'),
-      organization_id: value('persons.organization_id'),
-      lead_source_id: value('leads.lead_source_id'),
-      lead_type_id: value('leads.lead_type_id'),
-      lead_pipeline_id: value('leads.lead_pipeline_id'),
-      lead_pipeline_stage_id: value('leads.lead_pipeline_stage_id'),
+      status: valueField('leads.status'),
+      user_id: valueField('leads.user_id'),
+      person_id: valueField('leads.person_id'),
+      organization_id: valueField('persons.organization_id'),
+      lead_source_id: valueField('leads.lead_source_id'),
+      lead_type_id: valueField('leads.lead_type_id'),
+      lead_pipeline_id: valueField('leads.lead_pipeline_id'),
+      lead_pipeline_stage_id: valueField('leads.lead_pipeline_stage_id'),
       stage_code: textField('lead_pipeline_stages.code'),
-      tag_id: linked('lead_tags', 'leads.id', 'lead_id', 'tag_id'),
-      product_id: linked('lead_products', 'leads.id', 'lead_id', 'product_id'),
+      tag_id: linkedField('lead_tags', 'leads.id', 'lead_id', 'tag_id'),
+      product_id: linkedField('lead_products', 'leads.id', 'lead_id', 'product_id'),
       lead_value: moneyField('leads.lead_value'),
-      // The column is a date, so the filter is `value` and not `time`.
-      expected_close_date: value('leads.expected_close_date'),
-      closed_at: time('leads.closed_at'),
-      stage_changed_at: time('leads.stage_changed_at'),
+      // The column is a date and not a time, so its filter is `valueField`.
+      expected_close_date: valueField('leads.expected_close_date'),
+      closed_at: timeField('leads.closed_at'),
+      stage_changed_at: timeField('leads.stage_changed_at'),
       ...(await rottenFilter(ctx, query)),
     }),
     searchDocument,
@@ -147,16 +145,11 @@ export const leads = defineResource(
       if (type !== current?.lead_type_id) await checkReference(writing, 'lead_type_id', type, types)
       await checkTagIds(ctx, errors, body.tag_ids)
       await checkEmail(writing, body.email_id)
-      if (body.products)
-        planProductLines(
-          current ? await loadProductLines(ctx, [current.id]) : [],
-          body.products,
-          await pricingOf(ctx, body.products),
-          errors,
-        )
+      const present = current && body.products ? await loadProductLines(ctx, [current.id]) : []
+      const lines = body.products && (await planProductLines(ctx, present, body.products, errors))
       const moved = await planStageChange(writing, body)
       const user_id = await resolveOwnerId(writing, body.user_id)
-      return {
+      const columns = {
         title: body.title,
         title_key: body.title === undefined ? undefined : textKey(body.title),
         description: body.description,
@@ -170,6 +163,7 @@ export const leads = defineResource(
         // error.
         person_id: await resolvePersonId(writing, body),
       }
+      return { columns, save: lines && ((ctx, id) => saveProductLines(ctx, id, present, lines)) }
     },
     toReply: (row, ctx): Schema<'Lead'> => {
       const days = rottenDays(ctx, row)
@@ -235,15 +229,6 @@ export const leads = defineResource(
       if (include.includes('quotes')) await includeQuotes(ctx, replies)
     },
     followUpEvents: outcomeEvents,
-    afterSave: async (ctx, id, { products }) => {
-      if (!products) return
-      const pricing = await pricingOf(ctx, products)
-      await saveProductLines(
-        ctx,
-        id,
-        planProductLines(await loadProductLines(ctx, [id]), products, pricing, new ValidationErrors()),
-      )
-    },
     onRestore: repairLead,
     saveLinks: async (ctx, id, body: Body, isNew) => {
       await setTags(ctx, 'leads', id, body.tag_ids, isNew)

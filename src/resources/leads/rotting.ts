@@ -2,7 +2,7 @@
 // day. The age counts from the creation of the lead.
 import { type SqlBool, sql } from 'kysely'
 import type { Context } from '../../kernel/context.ts'
-import { flagged } from '../../kernel/query/filter.ts'
+import { flagConditionField } from '../../kernel/query/filter.ts'
 import { daysMs, stamp } from '../../kernel/runtime/clock.ts'
 import { leadStatus } from './change-stage.ts'
 
@@ -18,7 +18,7 @@ export async function rottenFilter(ctx: Context, query: Record<string, unknown>)
     return sql<SqlBool>`(leads.lead_pipeline_id = ${id} and leads.created_at <= ${before})`
   })
   const isRotten = sql<SqlBool>`(leads.status = ${sql.lit(leadStatus.open)} and (${sql.join(tests, sql` or `)}))`
-  return { is_rotten: flagged((wanted) => (wanted ? isRotten : sql<SqlBool>`not ${isRotten}`)) }
+  return { is_rotten: flagConditionField((wanted) => (wanted ? isRotten : sql<SqlBool>`not ${isRotten}`)) }
 }
 
 export function rottenDays(ctx: Context, row: { status: number; created_at: string; rotten_days: number }): number {

@@ -1,6 +1,6 @@
 // Storage locations within warehouses.
 import type { Schema } from '../../contract/types.ts'
-import { textField, value } from '../../kernel/query/filter.ts'
+import { textField, valueField } from '../../kernel/query/filter.ts'
 import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
 import { checkReference, expandReferences } from '../../kernel/resource/references.ts'
 import { textKey } from '../../kernel/values/names.ts'
@@ -32,7 +32,7 @@ export const locations = defineResource({
   },
   filter: () => ({
     name: textField('warehouse_locations.name_key'),
-    warehouse_id: value('warehouse_locations.warehouse_id'),
+    warehouse_id: valueField('warehouse_locations.warehouse_id'),
   }),
   search: [{ key: 'warehouse_locations.name_key' }],
   toRow: async ({ name, warehouse_id }, writing) => {
@@ -42,7 +42,7 @@ export const locations = defineResource({
     if (!current) await checkReference(writing, 'warehouse_id', warehouse_id, warehouses)
     const key = name === undefined ? undefined : textKey(name)
     await checkName(writing, key, current?.warehouse_id ?? warehouse_id)
-    return { name, name_key: key, ...(!current && { warehouse_id }) }
+    return { columns: { name, name_key: key, ...(!current && { warehouse_id }) } }
   },
   toReply: (row): Schema<'StorageLocation'> => ({
     id: row.id,

@@ -39,9 +39,9 @@ async function recordAtEmail(ctx: Context, { messageIds, recipients }: Bounce): 
   const known = new Set([...sent.to, ...sent.cc, ...sent.bcc].map(addressKey))
   const own = recipients.filter(({ address }) => known.has(addressKey(address)))
   const hidden = hiddenRecipients(sent)
-  const told = own.map(({ address, reason }) => withoutHidden(`Bounced for ${address}: ${reason}`, hidden))
+  const sentences = own.map(({ address, reason }) => withoutHidden(`Bounced for ${address}: ${reason}`, hidden))
   // A mail server may report the same bounce again.
-  const fresh = told.filter((sentence) => !mail.error?.includes(sentence))
+  const fresh = sentences.filter((sentence) => !mail.error?.includes(sentence))
   const error = cutText([...(mail.error === null ? [] : [mail.error]), ...fresh].join('; '), maxErrorLength)
   if (fresh.length > 0 && error !== mail.error) await setBounced(ctx, mail.id, error)
   return own

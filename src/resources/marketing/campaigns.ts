@@ -3,7 +3,7 @@
 // rights their placeholders have.
 import type { Schema } from '../../contract/types.ts'
 import { type Context, now, warn } from '../../kernel/context.ts'
-import { flagField, textField, value } from '../../kernel/query/filter.ts'
+import { flagField, textField, valueField } from '../../kernel/query/filter.ts'
 import { defineResource } from '../../kernel/resource/define-resource.ts'
 import { checkReference, expandReferences } from '../../kernel/resource/references.ts'
 import { oneLine } from '../../kernel/values/format.ts'
@@ -68,8 +68,8 @@ export const campaigns = defineResource({
   filter: () => ({
     name: textField('marketing_campaigns.name_key'),
     is_active: flagField('marketing_campaigns.is_active'),
-    marketing_event_id: value('marketing_campaigns.marketing_event_id'),
-    email_template_id: value('marketing_campaigns.email_template_id'),
+    marketing_event_id: valueField('marketing_campaigns.marketing_event_id'),
+    email_template_id: valueField('marketing_campaigns.email_template_id'),
   }),
   search: [{ key: 'marketing_campaigns.name_key' }, { text: 'marketing_campaigns.subject' }],
   toRow: async (body, writing) => {
@@ -102,19 +102,21 @@ export const campaigns = defineResource({
     }
     const changer = changedById(writing.ctx, columns, current)
     if (changer !== undefined && !errors.any) requireCampaignAbilities(writing.ctx)
-    return { ...columns, changed_by_id: changer }
+    return {
+      columns: { ...columns, changed_by_id: changer },
+      save: async (ctx, id) => {
+        // Resumes sending after activation, because e-mails may have been queued before the
+        // campaign was deactivated.
+        if (is_active === true && (await hasQueued(ctx, id))) await scheduleSending(ctx)
+        await warnOfMissedDay(ctx, id)
+      },
+    }
   },
   refersTo: async (ctx, { subject, audience_filter }) => [
     ...(await referencesInText(ctx, 'subject', subject)),
     ...(await referencesInFilter(ctx, audience_filter)),
   ],
   replacing: async (ctx, row, named, by) => ({ audience: await replacingInAudience(ctx, row, named, by) }),
-  // Resumes sending after activation, because e-mails may have been queued before the campaign was
-  // deactivated.
-  afterSave: async (ctx, id, { is_active }) => {
-    if (is_active === true && (await hasQueued(ctx, id))) await scheduleSending(ctx)
-    await warnOfMissedDay(ctx, id)
-  },
   toReply: (row, ctx): Schema<'Campaign'> => ({
     id: row.id,
     name: row.name,

@@ -1,7 +1,7 @@
 // Marketing events: the dates on which campaigns run.
 import type { Schema } from '../../contract/types.ts'
 import { inUse } from '../../kernel/errors.ts'
-import { textField, value } from '../../kernel/query/filter.ts'
+import { textField, valueField } from '../../kernel/query/filter.ts'
 import { defineResource } from '../../kernel/resource/define-resource.ts'
 import { nameKey } from '../../kernel/resource/named-references.ts'
 import { uniqueName } from '../../kernel/resource/references.ts'
@@ -25,7 +25,7 @@ export const marketingEvents = defineResource({
     date: 'marketing_events.date',
     created_at: 'marketing_events.created_at',
   },
-  filter: () => ({ name: textField('marketing_events.name_key'), date: value('marketing_events.date') }),
+  filter: () => ({ name: textField('marketing_events.name_key'), date: valueField('marketing_events.date') }),
   search: [{ key: 'marketing_events.name_key' }, { text: 'marketing_events.description' }],
   toRow: async ({ name, description, date }, writing) => {
     const { ctx, current, errors } = writing
@@ -33,7 +33,7 @@ export const marketingEvents = defineResource({
     if (date && date !== current?.date && date < today(ctx.time, ctx.services.config.timezone))
       errors.invalid('date', 'Must be today or later.')
     const about = { table: 'marketing_events', entity: 'events', noun: 'marketing event' } as const
-    return { ...(await uniqueName(writing, about, name)), description, date }
+    return { columns: { ...(await uniqueName(writing, about, name)), description, date } }
   },
   toReply: (row): Schema<'MarketingEvent'> => ({
     id: row.id,

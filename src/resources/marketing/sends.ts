@@ -7,7 +7,7 @@ import type { Context } from '../../kernel/context.ts'
 import { notFound } from '../../kernel/errors.ts'
 import type { Handler } from '../../kernel/handler.ts'
 import { always, never, type Sight } from '../../kernel/query/event-visibility.ts'
-import { value } from '../../kernel/query/filter.ts'
+import { valueField } from '../../kernel/query/filter.ts'
 import { recordPage } from '../../kernel/query/page.ts'
 import { canSeeOwner, visible } from '../../kernel/query/visibility.ts'
 import { personRef } from '../persons/contacts.ts'
@@ -85,9 +85,9 @@ export const listCampaignSends: Handler<'listCampaignSends'> = async (ctx, { par
   await campaigns.assertVisible(ctx, params.id)
   return recordPage(ctx, sendsOf(ctx, params.id), query, {
     fields: {
-      state: value('campaign_sends.state'),
-      occurrence: value('campaign_sends.occurrence'),
-      person_id: value('campaign_sends.person_id'),
+      state: valueField('campaign_sends.state'),
+      occurrence: valueField('campaign_sends.occurrence'),
+      person_id: valueField('campaign_sends.person_id'),
     },
     sort: { id: 'campaign_sends.id', sent_at: 'campaign_sends.sent_at' },
     id: 'campaign_sends.id',

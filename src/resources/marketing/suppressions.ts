@@ -10,7 +10,7 @@ import { type Context, now } from '../../kernel/context.ts'
 import { notFound, ValidationErrors } from '../../kernel/errors.ts'
 import type { Handler } from '../../kernel/handler.ts'
 import { always, type Sight } from '../../kernel/query/event-visibility.ts'
-import { foldedField, time, value } from '../../kernel/query/filter.ts'
+import { foldedField, timeField, valueField } from '../../kernel/query/filter.ts'
 import { recordPage } from '../../kernel/query/page.ts'
 import { addressKey } from '../../kernel/values/format.ts'
 import { transaction, write } from '../../kernel/write/write.ts'
@@ -87,8 +87,8 @@ export const listSuppressions: Handler<'listSuppressions'> = (ctx, { query }) =>
   recordPage(ctx, ctx.db.selectFrom('suppressions').selectAll('suppressions'), query, {
     fields: {
       address: foldedField('suppressions.address'),
-      reason: value('suppressions.reason'),
-      created_at: time('suppressions.created_at'),
+      reason: valueField('suppressions.reason'),
+      created_at: timeField('suppressions.created_at'),
     },
     sort: { id: 'suppressions.id', address: 'suppressions.address', created_at: 'suppressions.created_at' },
     id: 'suppressions.id',

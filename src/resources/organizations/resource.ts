@@ -7,7 +7,7 @@ import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import type { Handlers } from '../../kernel/handler.ts'
 import type { SqlCaller } from '../../kernel/query/caller-query.ts'
-import { exists, likePattern, linked, textField, value } from '../../kernel/query/filter.ts'
+import { conditionField, likePattern, linkedField, textField, valueField } from '../../kernel/query/filter.ts'
 import { idsOfOwners, visible } from '../../kernel/query/visibility.ts'
 import { defineResource } from '../../kernel/resource/define-resource.ts'
 import { exportOf } from '../../kernel/resource/export.ts'
@@ -54,14 +54,14 @@ export const organizations = defineResource(
     },
     filter: (ctx) => ({
       name: textField('organizations.name_key'),
-      user_id: value('organizations.user_id'),
-      country: exists((wanted) => {
+      user_id: valueField('organizations.user_id'),
+      country: conditionField((wanted) => {
         const country = ctx.services.store.dialect.jsonText('organizations.address', 'country')
         // A missing country counts as an empty text, because SQL would exclude NULL from the
         // negated filter `country[not]`.
         return sql<SqlBool>`coalesce(${country}, '') in (${sql.join(wanted.map((each) => String(each).toUpperCase()))})`
       }),
-      tag_id: linked('organization_tags', 'organizations.id', 'organization_id', 'tag_id'),
+      tag_id: linkedField('organization_tags', 'organizations.id', 'organization_id', 'tag_id'),
     }),
     searchDocument,
     search: [
@@ -87,10 +87,12 @@ export const organizations = defineResource(
       })
       await checkTagIds(ctx, errors, tag_ids)
       return {
-        name,
-        name_key: key,
-        address: mergeAddress(current?.address ?? null, address),
-        user_id: await resolveOwnerId(writing, user_id),
+        columns: {
+          name,
+          name_key: key,
+          address: mergeAddress(current?.address ?? null, address),
+          user_id: await resolveOwnerId(writing, user_id),
+        },
       }
     },
     toReply: (row, ctx): Schema<'Organization'> => ({

@@ -8,7 +8,7 @@ import type { Db } from '../../../db/store.ts'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { ValidationErrors } from '../../kernel/errors.ts'
-import { exists, type Fields, type QueryValues } from '../../kernel/query/filter.ts'
+import { conditionField, type Fields, type QueryValues } from '../../kernel/query/filter.ts'
 import type { OnRestore } from '../../kernel/resource/definition.ts'
 import { addressKey, fold } from '../../kernel/values/format.ts'
 import { type Attribute, attributeSet } from '../attributes/attribute-set.ts'
@@ -125,7 +125,7 @@ export async function contactFilters(ctx: Context, query: QueryValues): Promise<
   for (const [parameter, field] of Object.entries(parameters)) {
     if (!Object.keys(query).some((sent) => sent.split('[')[0] === parameter)) continue
     const { id, isUnique } = await attributeOf(ctx, 'persons', field)
-    fields[parameter] = exists((values) => {
+    fields[parameter] = conditionField((values) => {
       if (field === 'contact_numbers')
         return hasPhoneNumber(values.flatMap((value) => phoneKeys(String(value), ctx.services.config.country)))
       // No address has a blank: it was a `+` that the client did not encode. Former versions stored

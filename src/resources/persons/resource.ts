@@ -3,7 +3,7 @@ import { sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import { assertCanCall, type Context, canCall } from '../../kernel/context.ts'
 import { inUse, ValidationErrors } from '../../kernel/errors.ts'
-import { flagField, linked, textField, value } from '../../kernel/query/filter.ts'
+import { flagField, linkedField, textField, valueField } from '../../kernel/query/filter.ts'
 import { canSeeOwner, idsOfOwners, visible } from '../../kernel/query/visibility.ts'
 import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
 import { nameKey } from '../../kernel/resource/named-references.ts'
@@ -32,6 +32,8 @@ import { loadUnsubscribedAt } from './unsubscribed.ts'
 
 type Row = { id: number; organization_id: number | null; user_id: number | null; subscribed: number | null }
 
+type NamedOrganization = number | null | undefined | { name: string }
+
 type Body = Schema<'PersonUpdate'> & Pick<Schema<'PersonCreate'>, 'email_id'>
 
 /**
@@ -39,10 +41,7 @@ type Body = Schema<'PersonUpdate'> & Pick<Schema<'PersonCreate'>, 'email_id'>
  * an existing organization is resolved to its id. An unchanged `organization_id` is ignored, so a
  * client can send a fetched person back with a different `organization_name`.
  */
-async function organizationOf(
-  writing: Writing<Row>,
-  body: Body,
-): Promise<number | null | undefined | { name: string }> {
+async function organizationOf(writing: Writing<Row>, body: Body): Promise<NamedOrganization> {
   const { ctx, current, errors } = writing
   const id = current && body.organization_id === current.organization_id ? undefined : body.organization_id
   const name = body.organization_name
@@ -62,6 +61,15 @@ async function organizationOf(
     for (const sentence of sentences)
       errors.invalid('organization_name', `There is no such organization, and a new one needs ${field}: ${sentence}`)
   return { name }
+}
+
+/** Returns the id of the organization to store. Creates a new one if there are no errors. */
+async function organizationId(
+  { ctx, errors }: Writing<Row>,
+  organization: NamedOrganization,
+): Promise<number | null | undefined> {
+  if (typeof organization !== 'object' || organization === null) return organization
+  return errors.any ? undefined : (await organizations.create(ctx, organization)).id
 }
 
 /**
@@ -144,9 +152,9 @@ export const persons = defineResource(
       name: textField('persons.name_key'),
       ...(await contactFilters(ctx, query)),
       job_title: textField('persons.job_title_key'),
-      organization_id: value('persons.organization_id'),
-      user_id: value('persons.user_id'),
-      tag_id: linked('person_tags', 'persons.id', 'person_id', 'tag_id'),
+      organization_id: valueField('persons.organization_id'),
+      user_id: valueField('persons.user_id'),
+      tag_id: linkedField('person_tags', 'persons.id', 'person_id', 'tag_id'),
       subscribed: flagField('persons.subscribed'),
     }),
     searchDocument,
@@ -159,12 +167,16 @@ export const persons = defineResource(
       { where: (word, dialect) => dialect.jsonPointMatches('persons.contact_numbers', 'contains', word) },
       { whole: hasPhoneNumberLike },
     ],
-    toRow: async (body: Body, writing): Promise<Record<string, unknown>> => {
+    toRow: async (body: Body, writing) => {
       const { columns, organization } = await planPerson(body, writing)
-      if (typeof organization !== 'object' || organization === null)
-        return { ...columns, organization_id: organization }
-      if (writing.errors.any) return columns
-      return { ...columns, organization_id: (await organizations.create(writing.ctx, organization)).id }
+      return {
+        columns: { ...columns, organization_id: await organizationId(writing, organization) },
+        save: async (ctx, id) => {
+          await saveUniquePoints(ctx, 'persons', id, 'emails', body.emails)
+          await saveUniquePoints(ctx, 'persons', id, 'contact_numbers', body.contact_numbers)
+          await savePhoneNumbers(ctx, id, body.contact_numbers)
+        },
+      }
     },
     toReply: (row, ctx): Schema<'Person'> => {
       const isAddressShown = canSeeOwner(ctx, row.organization_user_id) && canCall(ctx, organizations.getOperation)
@@ -204,11 +216,6 @@ export const persons = defineResource(
     loadRelated: async (ctx, replies, include) => {
       await loadUnsubscribedAt(ctx, replies)
       await expandReferences(ctx, replies, include, { organization: () => organizations, user: () => users })
-    },
-    afterSave: async (ctx, id, body) => {
-      await saveUniquePoints(ctx, 'persons', id, 'emails', body.emails)
-      await saveUniquePoints(ctx, 'persons', id, 'contact_numbers', body.contact_numbers)
-      await savePhoneNumbers(ctx, id, body.contact_numbers)
     },
     saveLinks: async (ctx, id, body: Body, isNew) => {
       await setTags(ctx, 'persons', id, body.tag_ids, isNew)

@@ -10,7 +10,7 @@ import { isProtected, ValidationErrors } from '../../kernel/errors.ts'
 import type { Handler, Handlers } from '../../kernel/handler.ts'
 import { runDeleteHooks } from '../../kernel/history/delete-hooks.ts'
 import { refuseNamed } from '../../kernel/history/stored-references.ts'
-import { flagField, textField, value } from '../../kernel/query/filter.ts'
+import { flagField, textField, valueField } from '../../kernel/query/filter.ts'
 import { visible } from '../../kernel/query/visibility.ts'
 import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
 import { nameKey } from '../../kernel/resource/named-references.ts'
@@ -208,8 +208,8 @@ async function refuseNamedStages(ctx: Context, stages: readonly { id: number; na
     await refuseNamed(ctx, { entity: 'stages', ids: [id], called: `The stage ${name}` })
 }
 
-/** Checks the rules for a body, and returns the columns of the name. */
-async function checkBody(
+/** Checks the rules for a body, and returns the columns of the name and the plan of the stages. */
+async function planBody(
   body: Schema<'PipelineUpdate'>,
   writing: Writing<{ id: number; name: string; is_default: number }>,
 ) {
@@ -224,7 +224,7 @@ async function checkBody(
   await refuseNamedStages(ctx, plan.removed)
   if (body.is_default === false && current?.is_default === 1)
     throw isProtected('One pipeline must be the default; make another one the default instead.')
-  return named
+  return { named, plan }
 }
 
 export const pipelines = defineResource({
@@ -247,17 +247,20 @@ export const pipelines = defineResource({
   filter: () => ({
     name: textField('lead_pipelines.name_key'),
     is_default: flagField('lead_pipelines.is_default'),
-    rotten_days: value('lead_pipelines.rotten_days'),
+    rotten_days: valueField('lead_pipelines.rotten_days'),
   }),
   search: [{ key: 'lead_pipelines.name_key' }],
   toRow: async (body: Schema<'PipelineUpdate'>, writing) => {
     const { ctx, current } = writing
-    const named = await checkBody(body, writing)
+    const { named, plan } = await planBody(body, writing)
     if (body.is_default && current?.is_default !== 1) await clearDefault(ctx)
     return {
-      ...named,
-      rotten_days: body.rotten_days,
-      ...(body.is_default !== undefined && { is_default: body.is_default ? 1 : 0 }),
+      columns: {
+        ...named,
+        rotten_days: body.rotten_days,
+        ...(body.is_default !== undefined && { is_default: body.is_default ? 1 : 0 }),
+      },
+      save: (ctx, id) => saveStages(ctx, id, plan, body),
     }
   },
   toReply: (row): Schema<'Pipeline'> => ({
@@ -282,8 +285,6 @@ export const pipelines = defineResource({
   // totals include all leads that the writer saw.
   asRead: (ctx, snapshot) =>
     (ctx.user?.visibleOwners ?? null) === null ? snapshot : { ...snapshot, stages: withoutSums(snapshot.stages) },
-  afterSave: async (ctx, id, body) =>
-    saveStages(ctx, id, planStages(await loadStages(ctx, id), body.stages, new ValidationErrors()), body),
   beforeDelete: async (ctx, row) => {
     refuseDefault(row)
     await refuseNamedStages(ctx, await loadStages(ctx, row.id))
@@ -357,7 +358,7 @@ const updatePipeline: Handler<'updatePipeline'> = (ctx, input) =>
   transaction(ctx, async (ctx) => {
     const { id } = input.params
     const current = await currentPipeline(ctx, id)
-    await checkBody(input.body, { ctx, current, errors: new ValidationErrors() })
+    await planBody(input.body, { ctx, current, errors: new ValidationErrors() })
     const jobId = await pipelineRemoval.start(ctx, id, { body: input.body })
     if (jobId === null) return pipelines.handlers.updatePipeline(ctx, input)
     return deferredReply(ctx, jobId, 'The leads move to another stage; then the pipeline changes.')

@@ -1,6 +1,5 @@
 // Rules for the stages of a pipeline. The functions compute a plan from the stored
-// and the sent stages, and write nothing. The plan is computed twice: for validation and for
-// saving.
+// and the sent stages, and write nothing.
 import type { Schema } from '../../contract/types.ts'
 import type { ValidationErrors } from '../../kernel/errors.ts'
 import { fold, slug } from '../../kernel/values/format.ts'

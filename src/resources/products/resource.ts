@@ -3,7 +3,7 @@
 import { operations } from '../../contract/operations.gen.ts'
 import type { Schema } from '../../contract/types.ts'
 import { canCall } from '../../kernel/context.ts'
-import { linked, moneyField, textField, value } from '../../kernel/query/filter.ts'
+import { linkedField, moneyField, textField, valueField } from '../../kernel/query/filter.ts'
 import { defineResource } from '../../kernel/resource/define-resource.ts'
 import { nameKey, skuKey } from '../../kernel/resource/named-references.ts'
 import { unique } from '../../kernel/resource/references.ts'
@@ -48,10 +48,10 @@ export const products = defineResource(
       name: textField('products.name_key'),
       price: moneyField('products.price'),
       quantity: moneyField('products.quantity'),
-      in_stock: value('products.in_stock'),
-      available: value('products.available'),
-      warehouse_id: linked('product_inventories', 'products.id', 'product_id', 'warehouse_id'),
-      tag_id: linked('product_tags', 'products.id', 'product_id', 'tag_id'),
+      in_stock: valueField('products.in_stock'),
+      available: valueField('products.available'),
+      warehouse_id: linkedField('product_inventories', 'products.id', 'product_id', 'warehouse_id'),
+      tag_id: linkedField('product_tags', 'products.id', 'product_id', 'tag_id'),
     }),
     searchDocument,
     search: [
@@ -74,13 +74,15 @@ export const products = defineResource(
       })
       await checkTagIds(ctx, errors, tag_ids)
       return {
-        sku,
-        sku_key: key,
-        name,
-        name_key: name === undefined ? undefined : textKey(name),
-        description,
-        quantity: scaled(quantity),
-        price: scaled(price),
+        columns: {
+          sku,
+          sku_key: key,
+          name,
+          name_key: name === undefined ? undefined : textKey(name),
+          description,
+          quantity: scaled(quantity),
+          price: scaled(price),
+        },
       }
     },
     toReply: (row): Schema<'Product'> => ({

@@ -1,6 +1,5 @@
 // The items of a quote. An item stores the SKU, name and price that its product had
-// when the item was written. The plan of the items is computed twice: for validation, and for
-// saving in the transaction of the quote.
+// when the item was written.
 import type { Schema } from '../../contract/types.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import type { ValidationErrors } from '../../kernel/errors.ts'
@@ -27,7 +26,7 @@ export interface PlannedItem {
   sort_order: number
 }
 
-type Item = PlannedItem & { id: number; created_at: string; updated_at: string }
+export type Item = PlannedItem & { id: number; created_at: string; updated_at: string }
 
 /** Returns the items of the given quotes in display order. */
 export const loadItems = (ctx: Context, quoteIds: readonly number[]) =>
@@ -41,22 +40,17 @@ export const loadItems = (ctx: Context, quoteIds: readonly number[]) =>
     .orderBy('quote_items.id')
     .execute()
 
-/** Returns inputs that keep the stored items, for computing their totals anew. */
-export const keptItems = async (ctx: Context, quoteId: number): Promise<Input[]> =>
-  (await loadItems(ctx, [quoteId])).map(({ id }) => ({ id }))
-
 /**
  * Returns the items to store for a request body. `saveItems` deletes the stored items that the body
  * omits. Adds all errors to `errors`.
  */
 export async function planItems(
   ctx: Context,
-  quoteId: number | null,
+  present: readonly Item[],
   inputs: readonly Input[],
   rules: QuoteRules,
   errors: ValidationErrors,
 ): Promise<PlannedItem[]> {
-  const present = quoteId === null ? [] : await loadItems(ctx, [quoteId])
   const products = await loadPricedProducts(ctx, inputs)
   const taken = new Set<number>()
   return inputs.map((input, index) => {
@@ -132,13 +126,17 @@ function totalsOf(
  * Replaces the stored items of a quote by the planned items. An unchanged item keeps its
  * `updated_at`.
  */
-export async function saveItems(ctx: Context, quoteId: number, planned: readonly PlannedItem[]): Promise<void> {
-  const present = new Map((await loadItems(ctx, [quoteId])).map((item) => [item.id, item]))
-  const gone = [...present.keys()].filter((id) => !planned.some((item) => item.id === id))
+export async function saveItems(
+  ctx: Context,
+  quoteId: number,
+  present: readonly Item[],
+  planned: readonly PlannedItem[],
+): Promise<void> {
+  const gone = present.map(({ id }) => id).filter((id) => !planned.some((item) => item.id === id))
   if (gone.length > 0) await ctx.db.deleteFrom('quote_items').where('id', 'in', gone).execute()
   const at = now(ctx)
   for (const { id, ...columns } of planned) {
-    const was = id === null ? undefined : present.get(id)
+    const was = present.find((item) => item.id === id)
     if (!was || Object.entries(columns).every(([name, value]) => was[name as keyof typeof columns] === value)) continue
     await ctx.db
       .updateTable('quote_items')

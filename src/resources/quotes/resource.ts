@@ -3,10 +3,10 @@
 import { type SqlBool, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
-import { ValidationErrors } from '../../kernel/errors.ts'
-import { flagged, linked, moneyField, textField, value } from '../../kernel/query/filter.ts'
+import type { ValidationErrors } from '../../kernel/errors.ts'
+import { flagConditionField, linkedField, moneyField, textField, valueField } from '../../kernel/query/filter.ts'
 import { idsOfOwners, visible } from '../../kernel/query/visibility.ts'
-import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
+import { defineResource, type RowPlan, type Writing } from '../../kernel/resource/define-resource.ts'
 import { checkReference, expandReferences } from '../../kernel/resource/references.ts'
 import { mergeAddress, readAddress } from '../../kernel/values/address.ts'
 import { today } from '../../kernel/values/format.ts'
@@ -20,7 +20,7 @@ import { checkTagIds, readTags, setTags, tagsIn } from '../tags/tag-links.ts'
 import { resolveOwnerId, userRef } from '../users/owner.ts'
 import { pictureUrl } from '../users/picture.ts'
 import { users } from '../users/resource.ts'
-import { keptItems, loadItems, planItems, presentItem, saveItems } from './items.ts'
+import { loadItems, planItems, presentItem, saveItems } from './items.ts'
 import { isLinked, linkLead, loadLeadRefs } from './lead-links.ts'
 import { searchDocument } from './search-document.ts'
 import { quoteRules, quoteTotals } from './totals.ts'
@@ -71,18 +71,18 @@ const changesTotals = ({ items, discount_percent, adjustment_amount }: Body): bo
   items !== undefined || discount_percent !== undefined || adjustment_amount !== undefined
 
 /**
- * Returns the columns of discount, adjustment and totals. Returns no columns when an update
+ * Plans the items, and the columns of discount, adjustment and totals. Plans nothing when an update
  * contains no items, discount or adjustment.
  */
-async function totalColumns(body: Body, { ctx, current, errors }: Writing<Row>) {
+async function planTotals(body: Body, { ctx, current, errors }: Writing<Row>): Promise<RowPlan> {
   const { items, discount_percent: percent, adjustment_amount: adjusted } = body
-  if (current && !changesTotals(body)) return {}
+  if (current && !changesTotals(body)) return { columns: {} }
   const before = errors.size
-  const id = current?.id ?? null
   const discountPercent = percent === undefined ? (current?.discount_percent ?? 0) : toScaled(percent)
   const rules = quoteRules(ctx.services.config, discountPercent)
-  const inputs = items ?? (id === null ? [] : await keptItems(ctx, id))
-  const planned = await planItems(ctx, id, inputs, rules, errors)
+  const present = current ? await loadItems(ctx, [current.id]) : []
+  // Without `items`, the stored items stay, and their totals are computed anew.
+  const planned = await planItems(ctx, present, items ?? present.map(({ id }) => ({ id })), rules, errors)
   const lines = planned.map(({ total, discount_amount, tax_amount }) => ({
     total: BigInt(total),
     discount_amount: BigInt(discount_amount),
@@ -94,12 +94,15 @@ async function totalColumns(body: Body, { ctx, current, errors }: Writing<Row>) 
   const isRefused = (['items', 'discount_percent', 'adjustment_amount'] as const).some((each) => errors.isRefused(each))
   if (!isRefused && errors.size === before) checkTotals(totals, errors)
   return {
-    discount_percent: discountPercent,
-    adjustment_amount: Number(totals.adjustment_amount),
-    discount_amount: Number(totals.discount_amount),
-    tax_amount: Number(totals.tax_amount),
-    subtotal: Number(totals.subtotal),
-    grand_total: Number(totals.grand_total),
+    columns: {
+      discount_percent: discountPercent,
+      adjustment_amount: Number(totals.adjustment_amount),
+      discount_amount: Number(totals.discount_amount),
+      tax_amount: Number(totals.tax_amount),
+      subtotal: Number(totals.subtotal),
+      grand_total: Number(totals.grand_total),
+    },
+    save: (ctx, id) => saveItems(ctx, id, present, planned),
   }
 }
 
@@ -112,17 +115,17 @@ function checkTotals(totals: ReturnType<typeof quoteTotals>, errors: ValidationE
     errors.invalid('adjustment_amount', 'The total of the quote exceeds the largest amount.')
 }
 
-async function columnsOf(body: Body, writing: Writing<Row>): Promise<Record<string, unknown>> {
+async function planQuote(body: Body, writing: Writing<Row>): Promise<RowPlan> {
   const { ctx, current, errors } = writing
   const { subject, person_id, expiry_date, lead_id } = body
-  const totals = await totalColumns(body, writing)
+  const totals = await planTotals(body, writing)
   if (expiry_date && expiry_date !== current?.expiry_date && expiry_date < todayOf(ctx))
     errors.invalid('expiry_date', 'Must be today or later.')
   if (person_id !== current?.person_id) await checkReference(writing, 'person_id', person_id, persons)
   const isKnown = current && lead_id && (await isLinked(ctx, { leadId: lead_id, quoteId: current.id }))
   if (!isKnown) await checkReference(writing, 'lead_id', lead_id, leads)
   await checkTagIds(ctx, errors, body.tag_ids)
-  return {
+  const columns = {
     subject,
     subject_key: subject === undefined ? undefined : textKey(subject),
     description: body.description,
@@ -130,8 +133,9 @@ async function columnsOf(body: Body, writing: Writing<Row>): Promise<Record<stri
     user_id: await ownerColumn(writing, body.user_id),
     ...addresses(body, writing),
     expiry_date,
-    ...totals,
+    ...totals.columns,
   }
+  return { ...totals, columns }
 }
 
 export const quotes = defineResource(
@@ -172,21 +176,21 @@ export const quotes = defineResource(
     },
     filter: (ctx) => ({
       subject: textField('quotes.subject_key'),
-      user_id: value('quotes.user_id'),
-      person_id: value('quotes.person_id'),
-      lead_id: linked('lead_quotes', 'quotes.id', 'quote_id', 'lead_id'),
-      product_id: linked('quote_items', 'quotes.id', 'quote_id', 'product_id'),
-      is_expired: flagged((wanted) =>
+      user_id: valueField('quotes.user_id'),
+      person_id: valueField('quotes.person_id'),
+      lead_id: linkedField('lead_quotes', 'quotes.id', 'quote_id', 'lead_id'),
+      product_id: linkedField('quote_items', 'quotes.id', 'quote_id', 'product_id'),
+      is_expired: flagConditionField((wanted) =>
         wanted
           ? sql<SqlBool>`quotes.expiry_date < ${todayOf(ctx)}`
           : sql<SqlBool>`quotes.expiry_date >= ${todayOf(ctx)}`,
       ),
-      tag_id: linked('quote_tags', 'quotes.id', 'quote_id', 'tag_id'),
+      tag_id: linkedField('quote_tags', 'quotes.id', 'quote_id', 'tag_id'),
       subtotal: moneyField('quotes.subtotal'),
       discount_amount: moneyField('quotes.discount_amount'),
       tax_amount: moneyField('quotes.tax_amount'),
       grand_total: moneyField('quotes.grand_total'),
-      expiry_date: value('quotes.expiry_date'),
+      expiry_date: valueField('quotes.expiry_date'),
     }),
     searchDocument,
     search: [
@@ -195,7 +199,7 @@ export const quotes = defineResource(
       { text: 'quotes.description' },
       { key: 'persons.name_key' },
     ],
-    toRow: columnsOf,
+    toRow: planQuote,
     toReply: (row, ctx): Schema<'Quote'> => ({
       id: row.id,
       subject: row.subject,
@@ -230,14 +234,6 @@ export const quotes = defineResource(
       for (const reply of replies) reply.items = items.filter(({ quote_id }) => quote_id === reply.id).map(presentItem)
       await loadLeadRefs(ctx, replies)
       await expandReferences(ctx, replies, include, { user: () => users, person: () => persons, leads: () => leads })
-    },
-    afterSave: async (ctx, id, body) => {
-      if (!changesTotals(body)) return
-      const columns = ctx.db.selectFrom('quotes').select('discount_percent').where('id', '=', id)
-      const { discount_percent: percent } = await columns.executeTakeFirstOrThrow()
-      const inputs = body.items ?? (await keptItems(ctx, id))
-      const rules = quoteRules(ctx.services.config, percent)
-      await saveItems(ctx, id, await planItems(ctx, id, inputs, rules, new ValidationErrors()))
     },
     saveLinks: async (ctx, id, { tag_ids, lead_id }, isNew) => {
       await setTags(ctx, 'quotes', id, tag_ids, isNew)

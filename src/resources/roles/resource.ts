@@ -8,7 +8,7 @@ import { withCurrentCaller } from '../../kernel/auth/tokens.ts'
 import type { Context } from '../../kernel/context.ts'
 import { inUse, isProtected } from '../../kernel/errors.ts'
 import type { Handlers } from '../../kernel/handler.ts'
-import { textField, value } from '../../kernel/query/filter.ts'
+import { textField, valueField } from '../../kernel/query/filter.ts'
 import { canSeeOwner, visible } from '../../kernel/query/visibility.ts'
 import { defineResource } from '../../kernel/resource/define-resource.ts'
 import { nameKey } from '../../kernel/resource/named-references.ts'
@@ -34,7 +34,7 @@ export const roles = defineResource({
         ),
       ),
   sort: { id: 'roles.id', name: 'roles.name_key', created_at: 'roles.created_at' },
-  filter: () => ({ name: textField('roles.name_key'), permission_type: value('roles.permission_type') }),
+  filter: () => ({ name: textField('roles.name_key'), permission_type: valueField('roles.permission_type') }),
   search: [{ key: 'roles.name_key' }, { text: 'roles.description' }],
   governs: ['permission_type'],
   toRow: async (body, writing) => {
@@ -47,7 +47,7 @@ export const roles = defineResource({
       if (current && isRegranted(current, granted)) await requireHoldersWithinView(ctx, current.id)
       if (current) await checkLockOut(ctx, current, granted)
     }
-    return { ...named, description: body.description, ...granted }
+    return { columns: { ...named, description: body.description, ...granted } }
   },
   toReply: (row): Schema<'Role'> => ({
     id: row.id,

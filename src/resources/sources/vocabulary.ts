@@ -41,7 +41,9 @@ export const defineVocabulary = ({ noun, table, entity, column }: Vocabulary) =>
   sort: { id: `${table}.id`, name: `${table}.name_key`, created_at: `${table}.created_at` },
   filter: () => ({ name: textField(`${table}.name_key`) }),
   search: [{ key: `${table}.name_key` }],
-  toRow: ({ name }: { name?: string }, writing: Writing<Row>) => uniqueName(writing, { table, entity, noun }, name),
+  toRow: async ({ name }: { name?: string }, writing: Writing<Row>) => ({
+    columns: await uniqueName(writing, { table, entity, noun }, name),
+  }),
   toReply: (row: Row): Schema<'Source'> & Schema<'LeadType'> => ({
     id: row.id,
     name: row.name,

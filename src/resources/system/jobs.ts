@@ -5,7 +5,7 @@ import { isSequenceBusy, unblock } from '../../jobs/leases.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { notFound, Problem } from '../../kernel/errors.ts'
 import type { Handler, Handlers } from '../../kernel/handler.ts'
-import { time, value } from '../../kernel/query/filter.ts'
+import { timeField, valueField } from '../../kernel/query/filter.ts'
 import { recordPage } from '../../kernel/query/page.ts'
 import { transaction } from '../../kernel/write/write.ts'
 
@@ -63,10 +63,10 @@ export const locateJob = async (ctx: Context, id: number): Promise<void> => void
 const listJobs: Handler<'listJobs'> = (ctx, { query }) =>
   recordPage(ctx, rowsOf(ctx), query, {
     fields: {
-      id: value('jobs.id'),
-      kind: value('jobs.kind'),
-      state: value('jobs.state'),
-      created_at: time('jobs.created_at'),
+      id: valueField('jobs.id'),
+      kind: valueField('jobs.kind'),
+      state: valueField('jobs.state'),
+      created_at: timeField('jobs.created_at'),
     },
     sort: { id: 'jobs.id', run_at: 'jobs.run_at' },
     id: 'jobs.id',

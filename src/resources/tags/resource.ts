@@ -8,7 +8,7 @@ import { all, defineRemoval, refuseWhileRemoved } from '../../jobs/removals.ts'
 import { assertCanCall, author, type Context } from '../../kernel/context.ts'
 import type { Handlers } from '../../kernel/handler.ts'
 import type { SqlCaller } from '../../kernel/query/caller-query.ts'
-import { exists, textField, value } from '../../kernel/query/filter.ts'
+import { conditionField, textField, valueField } from '../../kernel/query/filter.ts'
 import { defineResource } from '../../kernel/resource/define-resource.ts'
 import { massDelete } from '../../kernel/resource/mass.ts'
 import { nameKey } from '../../kernel/resource/named-references.ts'
@@ -53,18 +53,22 @@ export const tags = defineResource({
   filter: () => ({
     name: textField('tags.name_key'),
     // Colors are stored in upper case.
-    color: exists((wanted) => sql`tags.color in (${sql.join(wanted.map((each) => String(each).toUpperCase()))})`),
-    user_id: value('tags.user_id'),
+    color: conditionField(
+      (wanted) => sql`tags.color in (${sql.join(wanted.map((each) => String(each).toUpperCase()))})`,
+    ),
+    user_id: valueField('tags.user_id'),
   }),
   search: [{ key: 'tags.name_key' }],
   toRow: async ({ name, color }, writing) => {
     const { ctx, current } = writing
     const named = await uniqueName(writing, { table: 'tags', entity: 'tags', noun: 'tag' }, name)
-    if (current) return { ...named, color: color?.toUpperCase() }
+    if (current) return { columns: { ...named, color: color?.toUpperCase() } }
     return {
-      ...named,
-      color: color?.toUpperCase() ?? paletteColor(named.name_key ?? ''),
-      user_id: author(ctx)?.id ?? null,
+      columns: {
+        ...named,
+        color: color?.toUpperCase() ?? paletteColor(named.name_key ?? ''),
+        user_id: author(ctx)?.id ?? null,
+      },
     }
   },
   toReply: (row, ctx): Schema<'Tag'> => ({

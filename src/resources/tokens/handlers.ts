@@ -14,7 +14,7 @@ import { assertCanCall, type Context, canCall, hasPermission, now, requireUser }
 import { forbidden, notFound, Problem, ValidationErrors } from '../../kernel/errors.ts'
 import type { Handler, Handlers } from '../../kernel/handler.ts'
 import { always, type Sight } from '../../kernel/query/event-visibility.ts'
-import { conditions, textField, time, value } from '../../kernel/query/filter.ts'
+import { conditions, textField, timeField, valueField } from '../../kernel/query/filter.ts'
 import { page } from '../../kernel/query/page.ts'
 import { visible } from '../../kernel/query/visibility.ts'
 import type { Examine } from '../../kernel/resource/definition.ts'
@@ -28,13 +28,13 @@ const defaultDays = 90
 const maxDays = 365
 
 const fields = {
-  id: value('tokens.id'),
-  user_id: value('tokens.user_id'),
+  id: valueField('tokens.id'),
+  user_id: valueField('tokens.user_id'),
   name: textField('tokens.name_key'),
-  kind: value('tokens.kind'),
-  created_at: time('tokens.created_at'),
-  expires_at: time('tokens.expires_at'),
-  last_used_at: time('tokens.last_used_at'),
+  kind: valueField('tokens.kind'),
+  created_at: timeField('tokens.created_at'),
+  expires_at: timeField('tokens.expires_at'),
+  last_used_at: timeField('tokens.last_used_at'),
 }
 
 const sort = {

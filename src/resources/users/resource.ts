@@ -10,7 +10,7 @@ import type { Context } from '../../kernel/context.ts'
 import { notFound } from '../../kernel/errors.ts'
 import type { Handler, Handlers } from '../../kernel/handler.ts'
 import type { SqlCaller } from '../../kernel/query/caller-query.ts'
-import { foldedField, linked, textField, value } from '../../kernel/query/filter.ts'
+import { foldedField, linkedField, textField, valueField } from '../../kernel/query/filter.ts'
 import { visible } from '../../kernel/query/visibility.ts'
 import { defineResource, type Resource, type Writing } from '../../kernel/resource/define-resource.ts'
 import { massDelete, massUpdate } from '../../kernel/resource/mass.ts'
@@ -72,10 +72,10 @@ const baseUsers = defineResource({
   filter: () => ({
     name: textField('users.name_key'),
     email: foldedField('users.email_key'),
-    is_active: value('users.is_active'),
-    view_permission: value('users.view_permission'),
-    role_id: value('users.role_id'),
-    group_id: linked('user_groups', 'users.id', 'user_id', 'group_id'),
+    is_active: valueField('users.is_active'),
+    view_permission: valueField('users.view_permission'),
+    role_id: valueField('users.role_id'),
+    group_id: linkedField('user_groups', 'users.id', 'user_id', 'group_id'),
   }),
   search: [{ key: 'users.name_key' }, { text: 'users.email' }],
   toRow: async (body: WithPasswordHash<Write>, writing) => {
@@ -85,7 +85,7 @@ const baseUsers = defineResource({
     checkOwn(body, writing)
     if (!writing.errors.any) await checkStanding(body, writing, joining)
     const { name, email, is_active, view_permission, role_id, password_hash } = body
-    return {
+    const columns = {
       name,
       name_key: name === undefined ? undefined : textKey(name),
       email,
@@ -94,6 +94,14 @@ const baseUsers = defineResource({
       view_permission,
       role_id,
       password_hash,
+    }
+    return {
+      columns,
+      save: async (ctx, id) => {
+        await setMembers(ctx, { user_id: id }, body.group_ids)
+        await setPicture(ctx, id, body.image_file_id)
+        if (is_active === false || password_hash !== undefined) await endAccess(ctx, id)
+      },
     }
   },
   toReply: (row, ctx): User => ({
@@ -126,11 +134,6 @@ const baseUsers = defineResource({
       reply.group_ids = reply.groups.map(({ id }) => id)
     }
     await expandReferences(ctx, replies, include, { role: () => roles, groups: () => groups })
-  },
-  afterSave: async (ctx, id, body: WithPasswordHash<Write>) => {
-    await setMembers(ctx, { user_id: id }, body.group_ids)
-    await setPicture(ctx, id, body.image_file_id)
-    if (body.is_active === false || body.password_hash !== undefined) await endAccess(ctx, id)
   },
   beforeDelete: async (ctx, row) => {
     await checkDeletable(ctx, row)

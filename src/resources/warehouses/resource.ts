@@ -2,7 +2,7 @@
 import { sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import { refuseNamed } from '../../kernel/history/stored-references.ts'
-import { linked, textField } from '../../kernel/query/filter.ts'
+import { linkedField, textField } from '../../kernel/query/filter.ts'
 import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
 import { nameKey } from '../../kernel/resource/named-references.ts'
 import { uniqueName } from '../../kernel/resource/references.ts'
@@ -70,14 +70,19 @@ export const warehouses = defineResource(
     filter: () => ({
       name: textField('warehouses.name_key'),
       contact_name: textField('warehouses.contact_name_key'),
-      tag_id: linked('warehouse_tags', 'warehouses.id', 'warehouse_id', 'tag_id'),
+      tag_id: linkedField('warehouse_tags', 'warehouses.id', 'warehouse_id', 'tag_id'),
     }),
     search: [
       { key: 'warehouses.name_key' },
       { key: 'warehouses.contact_name_key' },
       { where: (word, dialect) => dialect.jsonPointMatches('warehouses.contact_emails', 'contains', word) },
     ],
-    toRow: columnsOf,
+    toRow: async (body, writing) => ({
+      columns: await columnsOf(body, writing),
+      save: async (ctx, id) => {
+        for (const field of fields) await saveUniquePoints(ctx, 'warehouses', id, field, body[field])
+      },
+    }),
     toReply: (row): Schema<'Warehouse'> => ({
       id: row.id,
       name: row.name,
@@ -97,9 +102,6 @@ export const warehouses = defineResource(
     loadRelated: async (ctx, replies, include) => {
       await loadLocations(ctx, replies, include)
       if (include.includes('activities')) await loadActivities(ctx, replies)
-    },
-    afterSave: async (ctx, id, body) => {
-      for (const field of fields) await saveUniquePoints(ctx, 'warehouses', id, field, body[field])
     },
     saveLinks: (ctx, id, body, isNew) => setTags(ctx, 'warehouses', id, body.tag_ids, isNew),
     beforeDelete: async (ctx, row) => {

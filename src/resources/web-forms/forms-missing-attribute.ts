@@ -18,10 +18,13 @@ export async function formsLacking(ctx: Context, attributeId: number): Promise<W
   const names = [...forms.values()]
     .filter((form) => missingAttributes(known, form).some(({ id }) => id === attributeId))
     .map(({ title }) => title)
-  const told = canCall(ctx, webForms.getOperation)
+  const subjects = canCall(ctx, webForms.getOperation)
     ? names.map((name) => `The web form ${name} does not`)
     : ['Not every web form does']
   return names.length === 0
     ? []
-    : told.map((who) => ({ field: 'is_required', message: `${who} ask for it. Submissions without it are accepted.` }))
+    : subjects.map((who) => ({
+        field: 'is_required',
+        message: `${who} ask for it. Submissions without it are accepted.`,
+      }))
 }

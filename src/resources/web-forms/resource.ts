@@ -2,8 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Schema } from '../../contract/types.ts'
 import { warn } from '../../kernel/context.ts'
-import { ValidationErrors } from '../../kernel/errors.ts'
-import { flagField, textField, value } from '../../kernel/query/filter.ts'
+import { flagField, textField, valueField } from '../../kernel/query/filter.ts'
 import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
 import { textKey } from '../../kernel/values/names.ts'
 import { loadFields, planFields, referencesInDefaults, replacingInDefaults, saveFields } from './fields.ts'
@@ -43,7 +42,7 @@ export const webForms = defineResource({
   sort: { id: 'web_forms.id', title: 'web_forms.title_key', created_at: 'web_forms.created_at' },
   filter: () => ({
     title: textField('web_forms.title_key'),
-    form_id: value('web_forms.form_id'),
+    form_id: valueField('web_forms.form_id'),
     create_lead: flagField('web_forms.create_lead'),
   }),
   search: [{ key: 'web_forms.title_key' }, { text: 'web_forms.description' }],
@@ -51,9 +50,10 @@ export const webForms = defineResource({
   toRow: async (body: Body, writing) => {
     const { current } = writing
     checkSuccess(writing, body)
-    await planFields(writing, body)
+    const fields = await planFields(writing, body)
+    const createsLead = body.create_lead ?? current?.create_lead === 1
     const isSet = (sent: boolean | undefined): number | undefined => (sent === undefined ? undefined : Number(sent))
-    return {
+    const columns = {
       ...(!current && { form_id: randomBytes(16).toString('hex') }),
       title: body.title,
       title_key: body.title === undefined ? undefined : textKey(body.title),
@@ -64,6 +64,15 @@ export const webForms = defineResource({
       create_lead: isSet(body.create_lead),
       ...Object.fromEntries(colors.map((name) => [name, body[name]])),
       is_active: isSet(body.is_active),
+    }
+    return {
+      columns,
+      save: async (ctx, id) => {
+        if (fields) await saveFields(ctx, id, fields)
+        const stored = { create_lead: createsLead, attributes: (await loadFields(ctx, [id])).get(id) ?? [] }
+        for (const { field, message } of missingAttributeWarnings(await loadFormAttributes(ctx), stored))
+          warn(ctx, field, message)
+      },
     }
   },
   toReply: (row): WebForm => ({
@@ -100,12 +109,4 @@ export const webForms = defineResource({
   },
   refersTo: (ctx, { id }) => referencesInDefaults(ctx, id),
   replacing: async (ctx, { id }, named, by) => ({ attributes: await replacingInDefaults(ctx, id, named, by) }),
-  afterSave: async (ctx, id, body) => {
-    const current = await ctx.db.selectFrom('web_forms').selectAll().where('id', '=', id).executeTakeFirstOrThrow()
-    const planned = await planFields({ ctx, current, errors: new ValidationErrors() }, body)
-    if (planned) await saveFields(ctx, id, planned)
-    const stored = { create_lead: current.create_lead === 1, attributes: (await loadFields(ctx, [id])).get(id) ?? [] }
-    for (const { field, message } of missingAttributeWarnings(await loadFormAttributes(ctx), stored))
-      warn(ctx, field, message)
-  },
 })

@@ -4,7 +4,7 @@ import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { invalid, notFound, Problem } from '../../kernel/errors.ts'
 import type { Handler, Handlers } from '../../kernel/handler.ts'
-import { time, value } from '../../kernel/query/filter.ts'
+import { timeField, valueField } from '../../kernel/query/filter.ts'
 import { recordPage } from '../../kernel/query/page.ts'
 import { newestEvent } from '../../kernel/write/event-log.ts'
 import { answering, inSteps } from '../../kernel/write/idempotency.ts'
@@ -59,9 +59,9 @@ const listWebhookDeliveries: Handler<'listWebhookDeliveries'> = async (ctx, { pa
   await webhookOf(ctx, params.id)
   return recordPage(ctx, await rowsOf(ctx, params.id), query, {
     fields: {
-      state: value('webhook_deliveries.state'),
-      event_id: value('webhook_deliveries.event_id'),
-      created_at: time('webhook_deliveries.created_at'),
+      state: valueField('webhook_deliveries.state'),
+      event_id: valueField('webhook_deliveries.event_id'),
+      created_at: timeField('webhook_deliveries.created_at'),
     },
     sort: { id: 'webhook_deliveries.id' },
     id: 'webhook_deliveries.id',

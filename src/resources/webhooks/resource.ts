@@ -4,7 +4,7 @@ import type { Schema } from '../../contract/types.ts'
 import { type Context, warned } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
 import type { Handler, Handlers } from '../../kernel/handler.ts'
-import { flagField, textField, value } from '../../kernel/query/filter.ts'
+import { flagField, textField, valueField } from '../../kernel/query/filter.ts'
 import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
 import { uniqueName } from '../../kernel/resource/references.ts'
 import { daysAfter } from '../../kernel/runtime/clock.ts'
@@ -48,7 +48,7 @@ export const webhooks = defineResource({
   sort: { id: 'webhooks.id', name: 'webhooks.name_key', created_at: 'webhooks.created_at' },
   filter: () => ({
     name: textField('webhooks.name_key'),
-    entity_type: value('webhooks.entity_type'),
+    entity_type: valueField('webhooks.entity_type'),
     is_active: flagField('webhooks.is_active'),
   }),
   search: [{ key: 'webhooks.name_key' }, { text: 'webhooks.url' }, { text: 'webhooks.description' }],
@@ -85,7 +85,7 @@ export const webhooks = defineResource({
         entity_type: body.entity_type === undefined ? (current?.entity_type ?? null) : body.entity_type,
         events: columns.events ?? current?.events ?? '[]',
       })
-    return { ...columns, changed_by_id: changer }
+    return { columns: { ...columns, changed_by_id: changer } }
   },
   maskInput: (body) => ({
     ...body,

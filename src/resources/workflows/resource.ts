@@ -3,7 +3,7 @@
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
-import { flagField, textField, value } from '../../kernel/query/filter.ts'
+import { flagField, textField, valueField } from '../../kernel/query/filter.ts'
 import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
 import { uniqueName } from '../../kernel/resource/references.ts'
 import { newestEvent } from '../../kernel/write/event-log.ts'
@@ -77,8 +77,8 @@ export const workflows = defineResource({
   },
   filter: () => ({
     name: textField('workflows.name_key'),
-    entity_type: value('workflows.entity_type'),
-    event: value('workflows.event'),
+    entity_type: valueField('workflows.entity_type'),
+    event: valueField('workflows.event'),
     is_active: flagField('workflows.is_active'),
   }),
   search: [{ key: 'workflows.name_key' }, { text: 'workflows.description' }],
@@ -102,7 +102,7 @@ export const workflows = defineResource({
     const entity = body.entity_type ?? current?.entity_type
     if (changer !== undefined && !writing.errors.any)
       requireWorkflowAbilities(ctx, entity as Entity, JSON.parse(columns.actions) as Action[])
-    return { ...columns, changed_by_id: changer }
+    return { columns: { ...columns, changed_by_id: changer } }
   },
   refersTo: (ctx, row) => referencesOfWorkflow(ctx, row.entity_type as Entity, rulesIn(row)),
   replacing: (ctx, row, named, by) => replacingInWorkflow(ctx, row.entity_type as Entity, rulesIn(row), { named, by }),

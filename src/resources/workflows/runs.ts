@@ -5,7 +5,7 @@ import type { DB } from '../../../db/tables.gen.ts'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import type { Handler } from '../../kernel/handler.ts'
-import { time, value } from '../../kernel/query/filter.ts'
+import { timeField, valueField } from '../../kernel/query/filter.ts'
 import { recordPage } from '../../kernel/query/page.ts'
 import { listableTypes } from '../events/event-visibility.ts'
 import { visibleReferences } from '../events/visible-references.ts'
@@ -16,10 +16,10 @@ type Run = Schema<'WorkflowRun'>
 type Row = Selectable<DB['workflow_runs']>
 
 const fields = {
-  state: value('workflow_runs.state'),
-  event_id: value('workflow_runs.event_id'),
-  entity_id: value('workflow_runs.entity_id'),
-  created_at: time('workflow_runs.created_at'),
+  state: valueField('workflow_runs.state'),
+  event_id: valueField('workflow_runs.event_id'),
+  entity_id: valueField('workflow_runs.entity_id'),
+  created_at: timeField('workflow_runs.created_at'),
 }
 
 export const listWorkflowRuns: Handler<'listWorkflowRuns'> = async (ctx, { params, query }) => {
@@ -30,8 +30,8 @@ export const listWorkflowRuns: Handler<'listWorkflowRuns'> = async (ctx, { param
     .where('workflow_runs.workflow_id', '=', params.id)
     .where(await visibleReferences(ctx, 'workflow_runs'))
   const present = async (rows: readonly Row[]): Promise<Run[]> => {
-    const told = await inSight(ctx, rows)
-    return rows.map((row) => presentRun(row, told))
+    const visible = await inSight(ctx, rows)
+    return rows.map((row) => presentRun(row, visible))
   }
   return recordPage(ctx, rows, query, { fields, sort: { id: 'workflow_runs.id' }, id: 'workflow_runs.id', present })
 }

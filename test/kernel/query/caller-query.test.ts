@@ -46,7 +46,7 @@ describe('what a server keeps in memory', () => {
 
   it('does not hold what another process has rolled back', async () => {
     const before = await total('/leads')
-    const failing = other.db.transaction().execute(async (db) => {
+    const failing = other.transaction(async (db) => {
       await db.deleteFrom('leads').execute()
       throw new Error('no')
     })

@@ -1,6 +1,5 @@
-// Streams the rows of a file with separated values (RFC 4180), of a sheet of an XLSX workbook, or
-// of a vCard file. Throws for a file that is not a table. row-drafts.ts reports the errors of
-// single rows.
+// Streams the rows of a text file (RFC 4180), a vCard file or a sheet of an XLSX workbook. The
+// functions throw for a file that is not a table. row-drafts.ts reports the errors of single rows.
 import type { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { CsvError, type Parser, parse } from 'csv-parse'
