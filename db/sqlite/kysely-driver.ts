@@ -13,6 +13,7 @@ import {
 } from 'kysely'
 import { DirectExecutor, type EngineParts, type Execute } from '../direct-executor.ts'
 import { SqliteCompiler } from '../long-lists.ts'
+import type { Pause } from '../store.ts'
 import { retryWhileBusy } from './busy-retry.ts'
 import type { Membership } from './group-commit/group.ts'
 import type { ExclusiveConnection, WriteQueue, WriteTransaction } from './group-commit/types.ts'
@@ -30,10 +31,12 @@ export function kyselySqlite<DB>(
     own,
     reader,
     faults,
+    newPause,
   }: {
     own: PreparedStatements
     reader: { statements: PreparedStatements; look: ReadTransaction } | null
     faults: FaultLog
+    newPause: () => Pause
   },
 ): Kysely<DB> {
   const reading = reader?.statements ?? own
@@ -54,7 +57,7 @@ export function kyselySqlite<DB>(
       }
       return retryWhileBusy(() => faults.recording(read))
     },
-    () => new OneConnection(writer),
+    () => new OneConnection(writer, newPause),
   )
 }
 
@@ -64,9 +67,19 @@ export const kyselySqliteSnapshot = <DB>(statements: PreparedStatements, faults:
     faults.recording(() => runStatement(statements.prepare(sql), parameters)),
   )
 
-/** Returns a Kysely instance that runs each statement immediately, without the write queue. */
-export function kyselySqliteConnection<DB>(runNow: <R>(query: SqlQuery) => QueryResult<R>): Kysely<DB> {
-  const now = async <R>(query: SqlQuery) => runNow<R>(query)
+/**
+ * Returns a Kysely instance that runs each statement without the write queue: immediately, or after
+ * a pause.
+ */
+export function kyselySqliteConnection<DB>(
+  runNow: <R>(query: SqlQuery) => QueryResult<R>,
+  pause: Pause = () => null,
+): Kysely<DB> {
+  const now = async <R>(query: SqlQuery) => {
+    const due = pause()
+    if (due !== null) await due
+    return runNow<R>(query)
+  }
   return kyselyOf(now, () => ({ executeQuery: now, streamQuery: noStream }))
 }
 
@@ -126,14 +139,18 @@ class OneConnection implements DatabaseConnection {
   readonly #queue: WriteQueue<never>
   #transaction: WriteTransaction | null = null
   #exclusive: Promise<ExclusiveConnection> | null = null
+  readonly #newPause: () => Pause
+  #pause: Pause = () => null
 
-  constructor(writer: WriteQueue<never>) {
+  constructor(writer: WriteQueue<never>, newPause: () => Pause) {
     this.#queue = writer
+    this.#newPause = newPause
   }
 
   async begin(as: Exclude<Membership, 'exclusive'>): Promise<void> {
     if (this.#exclusive === null) this.#transaction = await this.#queue.begin(as)
     else (await this.#exclusive).run({ sql: 'begin', parameters: [] })
+    this.#pause = this.#newPause()
   }
 
   commit = (): Promise<void> => this.#end('commit')
@@ -150,7 +167,12 @@ class OneConnection implements DatabaseConnection {
   }
 
   async executeQuery<R>(query: SqlQuery): Promise<QueryResult<R>> {
-    if (this.#transaction !== null) return this.#transaction.run<R>(query)
+    const transaction = this.#transaction
+    if (transaction !== null) {
+      const due = this.#pause()
+      if (due !== null) await due
+      return transaction.run<R>(query)
+    }
     this.#exclusive ??= this.#queue.exclusive()
     return (await this.#exclusive).run<R>(query)
   }
