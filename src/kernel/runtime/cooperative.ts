@@ -35,7 +35,7 @@ const patienceMs = 8
 /**
  * Returns the pause of a transaction that begins now (`Store.paceTransactions`). A short
  * transaction runs in one turn of the event loop. A longer one ends each time slice between two of
- * its statements, however many records depend on what it changes.
+ * its statements, however many records depend on the changed one.
  */
 export function pacedFromNow(): () => Promise<void> | null {
   const lasted = fineStopwatch()
