@@ -41,6 +41,9 @@ export interface RecordRef {
   readonly id: number
 }
 
+/** Returns what a transaction must wait for before its next statement, or null. */
+export type Pause = () => Promise<void> | null
+
 export type DeferredWork = (db: Db, records: readonly RecordRef[]) => Promise<void>
 
 export interface TransactionOptions {
@@ -138,6 +141,12 @@ export interface Store {
    * database transaction. It receives all records that the group passed to `deferToCommit`.
    */
   beforeGroupCommit(work: DeferredWork): void
+  /**
+   * Sets what transactions and deferred work wait for between two statements. `newPause` is called
+   * when one of them begins. On PostgreSQL it is not used, because statements do not block the
+   * event loop.
+   */
+  paceTransactions(newPause: () => Pause): void
   /**
    * Passes records to the work set with `beforeGroupCommit`. `db` is the transaction. On
    * PostgreSQL, the work runs immediately. On SQLite, throws outside of a transaction.

@@ -33,6 +33,7 @@ import { type Services, systemContext } from './kernel/context.ts'
 import { createOutbound, type Outbound } from './kernel/outbound/client.ts'
 import { checkSights } from './kernel/query/event-visibility.ts'
 import { type Clock, sharedClock } from './kernel/runtime/clock.ts'
+import { pacedFromNow } from './kernel/runtime/cooperative.ts'
 import { createDisk, type Volume } from './kernel/runtime/disk-space.ts'
 import { createMetrics, type Metrics } from './kernel/runtime/metrics.ts'
 import { createOffload, type Offload } from './kernel/runtime/offload.ts'
@@ -120,6 +121,7 @@ export async function buildApp(options: AppOptions): Promise<App> {
   })
   const services = createServices(options, { http, metrics, clock, wake: () => worker.wake() })
   options.store.beforeGroupCommit(services.searchIndex.update)
+  options.store.paceTransactions(pacedFromNow)
   const worker = createWorker(services, jobs, eventConsumers)
   const scheduler = createScheduler(services, schedules)
   for (const extend of options.extensions ?? []) extend(services.events)

@@ -138,6 +138,7 @@ class PostgresStore implements Store {
   lostFiles = () => null
   assertFiles = () => undefined
   onGroupCommit = () => undefined
+  paceTransactions = () => undefined
   beforeGroupCommit = (work: DeferredWork): void => {
     this.#deferredWork = work
   }

@@ -21,10 +21,9 @@ export const maxQuoting = 200
 export interface SearchIndex {
   /**
    * Updates the documents of the records, and the documents that contain fields of a record whose
-   * document changed. `pause` runs before each write, so that long work can let other work run.
-   * `defer` gets the records of the second kind instead if there are many.
+   * document changed. `defer` gets the records of the second kind instead if there are many.
    */
-  update(db: Db, records: readonly RecordRef[], pause?: () => Promise<void>, defer?: Defer): Promise<void>
+  update(db: Db, records: readonly RecordRef[], defer?: Defer): Promise<void>
   /** Rewrites every document in the caller's transaction. Returns the number of records. */
   rebuild(db: Db, dialect: Dialect): Promise<number>
   /**
@@ -44,7 +43,7 @@ const batch = 500
 export function createSearchIndex(sources: readonly SearchDocumentSource[]): SearchIndex {
   const ordered = quotedFirst(sources)
   return {
-    update: (db, records, pause = async () => {}, defer = undefined) => update(db, ordered, records, { pause, defer }),
+    update: (db, records, defer) => update(db, ordered, records, defer),
     rebuild: (db, dialect) => rebuild(db, dialect, ordered),
     async rebuildOnline(store) {
       await renewFullText(store)
@@ -76,14 +75,14 @@ async function update(
   db: Db,
   sources: readonly SearchDocumentSource[],
   records: readonly RecordRef[],
-  { pause, defer }: { pause: () => Promise<void>; defer: Defer | undefined },
+  defer: Defer | undefined,
 ): Promise<void> {
   const waiting = new Map<string, Set<number>>()
   const add = ({ entity, id }: RecordRef): unknown => waiting.set(entity, (waiting.get(entity) ?? new Set()).add(id))
   records.forEach(add)
   for (const { entity, read } of sources) {
     for (const ids of batches([...(waiting.get(entity) ?? [])])) {
-      const changed = await writeDifference(db, entity, ids, await read(db, { ids }), pause)
+      const changed = await writeDifference(db, entity, ids, await read(db, { ids }))
       const quoting = changed.length > 0 ? await quotersOf(db, sources, entity, changed) : []
       if (defer && quoting.length > maxQuoting) await defer(db, quoting)
       else quoting.forEach(add)
@@ -121,34 +120,52 @@ async function writeDifference(
   entity: string,
   ids: readonly number[],
   read: readonly SearchDocument[],
-  pause: () => Promise<void> = async () => {},
 ): Promise<number[]> {
   const stored = await storedDocuments(db, entity, ids)
   const wanted = new Map(read.map((document) => [document.id, document]))
   const changed: number[] = []
+  const removed: SearchDocument[] = []
+  const updated: SearchDocument[] = []
   const added: SearchDocument[] = []
-  for (const id of ids) {
+  // In the order of the ids, because FTS5 begins a segment whenever the ids of rows descend.
+  for (const id of [...ids].sort((one, other) => one - other)) {
     const before = stored.get(id)
     const after = wanted.get(id)
     const isSame = before && after && parts.every((part) => before[part] === after[part])
     if (isSame || (!before && !after)) continue
-    await pause()
     changed.push(id)
-    if (!after) await deleteDocument(db, entity, id)
-    else if (before) await updateDocument(db, entity, id, after.title, after.subtitle, after.body)
-    else added.push(after)
+    if (before && after) updated.push(after)
+    else if (after) added.push(after)
+    else if (before) removed.push(before)
   }
-  for (const portion of portionsOf(added)) {
-    await pause()
-    const rows = portion.map((document) => documentRow(entity, document))
-    const place = { statements: insertions(db), key: String(rows.length) }
-    await runCached(db, place, rows.flatMap(Object.values), () => db.insertInto(table).values(rows))
-  }
+  for (const portion of portionsOf(removed))
+    await deleteDocuments(
+      db,
+      entity,
+      portion.map(({ id }) => id),
+    )
+  for (const portion of [...portionsOf(updated), ...portionsOf(added)]) await writeDocuments(db, entity, portion)
   return changed
 }
 
-/** The statements that insert documents, by the number of documents. */
-const insertions = perEngine(100)
+/** The statements that write documents, by the number of documents. */
+const writing = perEngine(100)
+
+async function writeDocuments(db: Db, entity: string, some: readonly SearchDocument[]): Promise<void> {
+  const rows = some.map((document) => documentRow(entity, document))
+  await runCached(db, { statements: writing(db), key: String(rows.length) }, rows.flatMap(Object.values), () =>
+    db
+      .insertInto(table)
+      .values(rows)
+      .onConflict((conflict) =>
+        conflict.column('id').doUpdateSet(({ ref }) => ({
+          title: ref('excluded.title'),
+          subtitle: ref('excluded.subtitle'),
+          body: ref('excluded.body'),
+        })),
+      ),
+  )
+}
 
 const documents = cachedQuery((db: Db, entity: Bound<string>, ids: Bound<number[]>) =>
   db
@@ -159,42 +176,29 @@ const documents = cachedQuery((db: Db, entity: Bound<string>, ids: Bound<number[
 )
 
 const storedDocuments = async (db: Db, entity: string, ids: readonly number[]) =>
-  new Map((await documents(db, entity, ids)).map((row) => [row.entity_id, row]))
+  new Map((await documents(db, entity, ids)).map(({ entity_id: id, ...parts }) => [id, { id, ...parts }]))
 
-const deleteDocument = cachedQuery((db: Db, entity: Bound<string>, id: Bound<number>) =>
-  db.deleteFrom(table).where('entity_type', '=', entity).where('entity_id', '=', id),
-)
-
-const updateDocument = cachedQuery(
-  (
-    db: Db,
-    entity: Bound<string>,
-    id: Bound<number>,
-    title: Bound<string>,
-    subtitle: Bound<string>,
-    body: Bound<string>,
-  ) =>
-    db.updateTable(table).set({ title, subtitle, body }).where('entity_type', '=', entity).where('entity_id', '=', id),
+const deleteDocuments = cachedQuery((db: Db, entity: Bound<string>, ids: Bound<number[]>) =>
+  db.deleteFrom(table).where('entity_type', '=', entity).where('entity_id', 'in', ids),
 )
 
 /**
- * The maximum number of documents in one insert statement. FTS5 writes a segment for each
- * statement, which takes as long as indexing forty short documents, so a statement adds many
- * documents.
+ * The maximum number of documents in one statement. FTS5 writes a segment for each statement, which
+ * takes as long as indexing forty short documents, so a statement writes many documents.
  */
-const maxInserted = 100
+const maxAtOnce = 100
 /**
- * The maximum number of characters in one insert statement. This many block the event loop for some
+ * The maximum number of characters in one statement. This many block the event loop for some
  * milliseconds.
  */
 const maxCharacters = 30_000
 
-function* portionsOf(added: readonly SearchDocument[]): Generator<SearchDocument[]> {
+function* portionsOf(documents: readonly SearchDocument[]): Generator<SearchDocument[]> {
   let portion: SearchDocument[] = []
   let characters = 0
-  for (const document of added) {
+  for (const document of documents) {
     const own = document.title.length + document.body.length
-    if (portion.length === maxInserted || (portion.length > 0 && characters + own > maxCharacters)) {
+    if (portion.length === maxAtOnce || (portion.length > 0 && characters + own > maxCharacters)) {
       yield portion
       portion = []
       characters = 0

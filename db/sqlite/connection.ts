@@ -24,6 +24,7 @@ export function prepareConnection(database: Database.Database): Database.Databas
   database.pragma(`busy_timeout = ${openingTimeoutMs}`)
   database.pragma('journal_mode = WAL')
   prepareReader(database)
+  database.pragma(`cache_size = -${writerCacheKib}`)
   database.pragma(`wal_autocheckpoint = ${maxWalPages}`)
   database.pragma(`journal_size_limit = ${maxWalBytes}`)
   return database
@@ -34,6 +35,12 @@ export function prepareConnection(database: Database.Database): Database.Databas
  * rows. With the default of 2 MiB, SQLite would read these pages from the file again and again.
  */
 const cacheKib = 32 * 1024
+/**
+ * The page cache of a connection that writes. A transaction that changes more pages writes them to
+ * the log before its commit, so a commit writes at most this much at once, which takes some tens of
+ * milliseconds.
+ */
+const writerCacheKib = 16 * 1024
 
 export function prepareReader(database: Database.Database): Database.Database {
   database.pragma(`cache_size = -${cacheKib}`)

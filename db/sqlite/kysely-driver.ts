@@ -4,6 +4,7 @@
 import { type Kysely, type QueryResult, SqliteAdapter, SqliteIntrospector } from 'kysely'
 import { directKysely, type Execute } from '../direct-executor.ts'
 import { SqliteCompiler } from '../long-lists.ts'
+import type { Pause } from '../store.ts'
 import { retryWhileBusy } from './busy-retry.ts'
 import type { WriteQueue } from './group-commit/types.ts'
 import { mayBeRead, type PreparedStatements, runStatement, type SqlQuery } from './prepared-statements.ts'
@@ -51,9 +52,19 @@ export const kyselySqliteSnapshot = <DB>(statements: PreparedStatements, faults:
     faults.recording(() => runStatement(statements.prepare(sql), parameters)),
   )
 
-/** Returns a Kysely instance that runs each statement immediately, without the write queue. */
-export const kyselySqliteConnection = <DB>(runNow: <R>(query: SqlQuery) => QueryResult<R>): Kysely<DB> =>
-  kyselyOf<DB>(async <R>(query: SqlQuery) => runNow<R>(query))
+/**
+ * Returns a Kysely instance that runs each statement without the write queue: immediately, or after
+ * a pause.
+ */
+export const kyselySqliteConnection = <DB>(
+  runNow: <R>(query: SqlQuery) => QueryResult<R>,
+  pause: Pause = () => null,
+): Kysely<DB> =>
+  kyselyOf<DB>(async <R>(query: SqlQuery) => {
+    const due = pause()
+    if (due !== null) await due
+    return runNow<R>(query)
+  })
 
 /** Returns a Kysely instance that runs its statements on another thread. */
 export const kyselySqliteRemote = <DB>(execute: Execute): Kysely<DB> => kyselyOf<DB>(execute)

@@ -4,7 +4,7 @@
 import type { Database as SqliteConnection } from 'better-sqlite3'
 import { searchIndexTable } from '../housekeeping-tables.ts'
 import type { DatabaseSnapshot } from '../snapshots.ts'
-import type { Db, DeferredWork, RecordRef, Store, StoreOptions, TransactionOptions } from '../store.ts'
+import type { Db, DeferredWork, Pause, RecordRef, Store, StoreOptions, TransactionOptions } from '../store.ts'
 import type { DB } from '../tables.gen.ts'
 import { maxBusyWaitMs, retryWhileBusy } from './busy-retry.ts'
 import { createForeignCommitCounter, walBytes } from './connection.ts'
@@ -70,6 +70,7 @@ class SqliteStore implements Store {
   readonly #listeners = new Set<() => void>()
   readonly #snapshots = new Set<DatabaseSnapshot>()
   #isWriteComing = (): boolean => false
+  #newPause: () => Pause = () => () => null
   #deferredWork: DeferredWork = async () => {
     throw new Error('No work is set with beforeGroupCommit.')
   }
@@ -125,7 +126,7 @@ class SqliteStore implements Store {
   transaction = async <T>(work: (db: Db) => Promise<T>, { isLong, inParts }: TransactionOptions = {}): Promise<T> => {
     const transaction = await this.#queue.begin(isLong ? (inParts ? 'own group in parts' : 'own group') : 'member')
     try {
-      const result = await work(kyselySqliteConnection<DB>((query) => transaction.run(query)))
+      const result = await work(kyselySqliteConnection<DB>((query) => transaction.run(query), this.#newPause()))
       await transaction.commit()
       return result
     } catch (error) {
@@ -172,6 +173,10 @@ class SqliteStore implements Store {
 
   onGroupCommit = (isWriteComing: () => boolean): void => {
     this.#isWriteComing = isWriteComing
+  }
+
+  paceTransactions = (newPause: () => Pause): void => {
+    this.#newPause = newPause
   }
 
   onCommit = (listener: () => void): (() => void) => {
@@ -244,12 +249,12 @@ class SqliteStore implements Store {
   }
 
   #openQueue(writer: WriteConnection, { waitMs, groupMs }: { waitMs: number; groupMs: number }): WriteQueue<RecordRef> {
-    const inside = kyselySqliteConnection<DB>((query) => writer.run(query))
+    const inside = () => kyselySqliteConnection<DB>((query) => writer.run(query), this.#newPause())
     return createWriteQueue<RecordRef>(writer, {
       maxGroupMs: groupMs,
       maxWaitMs: waitMs,
       isWriteComing: () => this.#isWriteComing(),
-      beforeCommit: (records) => this.#deferredWork(inside, records),
+      beforeCommit: (records) => this.#deferredWork(inside(), records),
       whenDurable: () => this.#sync?.whenDurable() ?? null,
       prepareLog: () => this.#sync?.prepareLog() ?? null,
     })

@@ -6,7 +6,6 @@ import { signedInAgain } from '../kernel/auth/tokens.ts'
 import { assertCanCall, type Context, now, type Origin, systemContext } from '../kernel/context.ts'
 import { Problem } from '../kernel/errors.ts'
 import { settleRules } from '../kernel/resource/replace-named.ts'
-import { yieldIfDue } from '../kernel/runtime/cooperative.ts'
 import { savepoint, transaction } from '../kernel/write/write.ts'
 import { BuryJob, defineJob, enqueue, type JobKind, type JobRun, type RunAgain, unfinishedStates } from './queue.ts'
 
@@ -144,10 +143,7 @@ async function runStep<Request extends object>(
         if (!(await run.holdsLease(ctx))) return null
         const acting = await actingContext(ctx, removal, payload)
         const changes = await removal.pending(acting, id, request, stepSize)
-        for (const change of changes) {
-          await yieldIfDue()
-          await savepoint(acting, () => change(acting))
-        }
+        for (const change of changes) await savepoint(acting, () => change(acting))
         await storeProgress(ctx, run, { ...payload, done: done + changes.length })
         return changes.length
       },

@@ -1,6 +1,7 @@
 // Measures the wait of a reader of single leads while the server is idle, exports all leads,
-// validates and imports a file, does both, or prints quotes and draws charts. `npx tsx
-// test/bench/during.ts` measures the built program in a copy of the folder of fill.ts.
+// validates and imports a file, does both, prints quotes and draws charts, or deletes an attribute
+// that all leads have. `npx tsx test/bench/during.ts` measures the built program in a copy of the
+// folder of fill.ts.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { request } from 'node:http'
@@ -112,6 +113,10 @@ function client(url: string, token: string) {
       const plan = { type: 'leads', action: 'append', validation_strategy: 'skip-errors', process_in_queue: true }
       return (await api<Import>('POST', imports, { ...plan, file_id: file.id })).id
     },
+    async deleteAttribute(code: string): Promise<void> {
+      const [found] = await api<{ id: number }[]>('GET', `/settings/attributes?entity_type=leads&code=${code}`)
+      await api('DELETE', `/settings/attributes/${found?.id}`)
+    },
     async until(id: number, isDone: (import_: Import) => boolean): Promise<Import> {
       for (;;) {
         const import_ = await at(id)
@@ -133,7 +138,7 @@ interface Wanted {
 }
 
 async function run(server: Server, token: string, { leads, rows, aSecond, seconds, only }: Wanted): Promise<void> {
-  const { at, begin, exportAll, newImport, until } = client(server.url, token)
+  const { at, begin, deleteAttribute, exportAll, newImport, until } = client(server.url, token)
   const task = { url: server.url, token, leads, aSecond }
 
   /** `work` returns the number of rows it processed. */
@@ -191,6 +196,7 @@ async function run(server: Server, token: string, { leads, rows, aSecond, second
     `The import is ${last.state} at row ${last.processed_rows_count} of ${rows}, errors: ${last.errors_count};`,
   )
   console.log(`${exported} leads were exported beside it.`)
+  await measured('deletion of an attribute', () => deleteAttribute('region').then(() => leads))
 }
 
 const { values } = parseArgs({

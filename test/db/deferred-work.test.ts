@@ -40,6 +40,19 @@ describe('what is put off', () => {
     await whole(store)
   })
 
+  it('is done in one statement for all documents that change, and in one for all that go', async () => {
+    const ids = await Promise.all(words.map((word) => write((db) => make(db, word))))
+    const all = (work: (db: Db, id: number) => Promise<void>) =>
+      statementsOf(() => Promise.all(ids.map((id) => write((db) => work(db, id)))))
+    const renamed = await all((db, id) => rename(db, id, `Newer ${id}`))
+    expect(renamed.filter(writesDocuments)).toHaveLength(1)
+    expect((await found(store, 'Newer')).words.sort()).toEqual([...ids].sort())
+    const removed = await all(remove)
+    expect(removed.filter((text) => text.startsWith('delete from "search_index"'))).toHaveLength(1)
+    expect(removed.filter(writesDocuments)).toEqual([])
+    await whole(store)
+  })
+
   it('is done in several statements for long texts, each of which takes a moment', async () => {
     const long = words.map((word) => word.padEnd(10_000, '-'))
     const seen = await statementsOf(() => Promise.all(long.map((word) => write((db) => make(db, word)))))

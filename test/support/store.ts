@@ -1,8 +1,9 @@
 // A store that delegates to another store, which a test can replace while a server runs.
-import type { DeferredWork, Store } from '../../db/store.ts'
+import type { DeferredWork, Pause, Store } from '../../db/store.ts'
 
 export function storeOf(current: () => Store): Store {
   let deferredWork: DeferredWork | undefined
+  let newPause: (() => Pause) | undefined
   return {
     get db() {
       return current().db
@@ -23,7 +24,14 @@ export function storeOf(current: () => Store): Store {
     beforeGroupCommit: (work) => {
       deferredWork = work
     },
-    transaction: (work, options) => current().transaction(work, options),
+    paceTransactions: (pace) => {
+      newPause = pace
+    },
+    transaction: (work, options) => {
+      // The store may have been replaced.
+      if (newPause) current().paceTransactions(newPause)
+      return current().transaction(work, options)
+    },
     clockOffsetMs: () => current().clockOffsetMs(),
     synchronizeClock: () => current().synchronizeClock(),
     retries: () => current().retries(),

@@ -5,9 +5,8 @@ import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import { isIn } from '../../../db/long-lists.ts'
 import { componentOf } from '../../contract/input/open-schema.ts'
 import { type Context, now } from '../context.ts'
-import { yieldIfDue } from '../runtime/cooperative.ts'
-import { deleteInSlices, updateInSlices } from '../write/row-slices.ts'
-import { chunks, type Pointer, relationsOf } from './archive.ts'
+import { deleteByKeyInSlices, deleteInSlices, updateInSlices } from '../write/row-slices.ts'
+import { chunks, type Pointer, primaryKey, relationsOf } from './archive.ts'
 
 interface Spot {
   table: string
@@ -53,12 +52,13 @@ export async function bumpReferrers(
  * null and deletes child rows.
  */
 export async function detachReferrers(ctx: Context, { table, id }: Spot): Promise<void> {
-  const { foreignKeys, columns } = await relationsOf(ctx)
-  for (const { table: child, column, onDelete } of foreignKeys.filter((key) => key.parent === table)) {
-    if (!columns.get(child)?.has('id')) continue
+  const relations = await relationsOf(ctx)
+  for (const { table: child, column, onDelete } of relations.foreignKeys.filter((key) => key.parent === table)) {
     const rows = { table: child, where: sql<SqlBool>`${sql.ref(column)} = ${id}` }
     if (onDelete === 'set null') await updateInSlices(ctx, rows, sql`${sql.ref(column)} = null`)
-    if (onDelete === 'cascade') await deleteInSlices(ctx, rows)
+    if (onDelete !== 'cascade') continue
+    if (relations.columns.get(child)?.has('id')) await deleteInSlices(ctx, rows)
+    else await deleteByKeyInSlices(ctx, { ...rows, key: primaryKey(relations, child) })
   }
 }
 
@@ -77,7 +77,6 @@ export async function relink(ctx: Context, pointers: readonly Pointer[]): Promis
         where ${among} and ${sql.ref(column)} is null`.execute(ctx.db)
       const found = sql<{ id: number }>`select id from ${sql.table(table)} where ${among}`
       for (const { id } of (await found.execute(ctx.db)).rows) present.add(id)
-      await yieldIfDue()
     }
     const absent = [...ids.keys()].filter((index) => !present.has(ids[index] ?? 0))
     if (absent.length === 0) continue

@@ -9,7 +9,6 @@ import { type Context, now } from '../context.ts'
 import { Problem, ValidationErrors } from '../errors.ts'
 import { withoutVisibility } from '../query/visibility.ts'
 import type { Dropped, OnRestore, Resource, Restored } from '../resource/definition.ts'
-import { yieldIfDue } from '../runtime/cooperative.ts'
 import { capital } from '../values/format.ts'
 import { checkIfMatch } from '../write/etag.ts'
 import type { Snapshot } from '../write/events.ts'
@@ -112,7 +111,6 @@ async function goneFor(ctx: Context, relations: Relations, rows: readonly Archiv
   const present = new Set<string>()
   for (const [table, ids] of named) {
     for (const part of chunks([...ids])) {
-      await yieldIfDue()
       const found = sql<{ id: number }>`select id from ${sql.table(table)} where id in (${sql.join(part)})`
       for (const { id } of (await found.execute(ctx.db)).rows) present.add(`${table} ${id}`)
     }
@@ -260,6 +258,5 @@ async function bringRows(
     }
     for (const key of nulled) owed.addPointer(key.parent, pointerOf(relations, key, Number(row[key.column]), [row]))
     await insert(ctx, relations, { table, row: kept })
-    await yieldIfDue()
   }
 }

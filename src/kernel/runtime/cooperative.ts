@@ -29,6 +29,19 @@ export const yieldIfDue = async (): Promise<void> => {
   if (held() >= sliceMs) await yieldToEventLoop()
 }
 
+/** The milliseconds for which a transaction runs before it ends time slices. */
+const patienceMs = 8
+
+/**
+ * Returns the pause of a transaction that begins now (`Store.paceTransactions`). A short
+ * transaction runs in one turn of the event loop. A longer one ends each time slice between two of
+ * its statements, however many records depend on the changed one.
+ */
+export function pacedFromNow(): () => Promise<void> | null {
+  const lasted = fineStopwatch()
+  return () => (lasted() < patienceMs || held() < sliceMs ? null : yieldToEventLoop())
+}
+
 export interface Portions {
   /** Returns the number of items for the next slice. */
   size(): number

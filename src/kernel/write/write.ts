@@ -7,7 +7,6 @@ import type { EventBase } from '../../contract/types.ts'
 import { author, type Context, now } from '../context.ts'
 import { Problem } from '../errors.ts'
 import { sightOf } from '../query/event-visibility.ts'
-import { yieldIfDue } from '../runtime/cooperative.ts'
 import { toUnavailableProblem } from '../runtime/unavailable.ts'
 import { changedKeys, derivedKeysOf, record, withoutSecretKeys } from './event-log.ts'
 import { type AccordEvent, ListenerFailed, type Snapshot, Veto } from './events.ts'
@@ -130,8 +129,7 @@ async function updateSearchIndex(
   const each = [...new Map(stale.map((one) => [`${one.entity} ${one.id}`, one])).values()]
   if (!isLong && each.length <= freshAtOnce) return services.store.deferToCommit(db, each)
   for (let from = 0; from < each.length; from += freshAtOnce) {
-    await services.searchIndex.update(db, each.slice(from, from + freshAtOnce), isLong ? yieldIfDue : undefined)
-    if (isLong) await yieldIfDue()
+    await services.searchIndex.update(db, each.slice(from, from + freshAtOnce))
   }
 }
 

@@ -40,7 +40,9 @@ export async function valuesOf(
   const { dialect, column, code } = placeOf(ctx, attribute)
   const isKept = sql<SqlBool>`${dialect.jsonText(column, code)} is not null`
   const test = ids && valueTypeOf(attribute)?.matches?.({ dialect, column, code }, ids)
-  const rows = { table: attribute.entity, where: test ? sql<SqlBool>`${isKept} and ${test}` : isKept }
+  const where = test ? sql<SqlBool>`${isKept} and ${test}` : isKept
+  const isScan = !test || valueTypeOf(attribute)?.indexed === undefined
+  const rows = { table: attribute.entity, where, isScan }
   const columns = sql`id, custom_attributes`
   const found = await readInSlices<{ id: number; custom_attributes: string }>(ctx, rows, columns, limit)
   const values = new Map<number, unknown>()
@@ -67,7 +69,11 @@ export async function hasValues(ctx: Context, attribute: AttributeKey): Promise<
 export async function clearValues(ctx: Context, attribute: AttributeKey): Promise<void> {
   const { dialect, column, code } = placeOf(ctx, attribute)
   const where = sql<SqlBool>`${dialect.jsonText(column, code)} is not null`
-  await updateInSlices(ctx, { table: attribute.entity, where }, touched(ctx, dialect.jsonWithout(column, code)))
+  await updateInSlices(
+    ctx,
+    { table: attribute.entity, where, isScan: true },
+    touched(ctx, dialect.jsonWithout(column, code)),
+  )
 }
 
 /** Assigns new custom attributes to a row and raises its version. */
@@ -84,12 +90,16 @@ export async function removeOptions(ctx: Context, attribute: Attribute, optionId
   if (!where) return
   const table = attribute.entity
   if (attribute.type === 'select') {
-    await updateInSlices(ctx, { table, where }, touched(ctx, dialect.jsonWithout(column, code)))
+    await updateInSlices(ctx, { table, where, isScan: true }, touched(ctx, dialect.jsonWithout(column, code)))
     return
   }
   const gone = new Set(optionIds)
   const columns = sql`id, custom_attributes`
-  const rows = await readInSlices<{ id: number; custom_attributes: string }>(ctx, { table, where }, columns)
+  const rows = await readInSlices<{ id: number; custom_attributes: string }>(
+    ctx,
+    { table, where, isScan: true },
+    columns,
+  )
   for (const part of chunks(rows, 100)) {
     const texts = part.map(({ id, custom_attributes }) => {
       const stored = parseStored(custom_attributes)
@@ -98,7 +108,6 @@ export async function removeOptions(ctx: Context, attribute: Attribute, optionId
     })
     const isPart = sql<SqlBool>`id in (${sql.join(part.map(({ id }) => id))})`
     await updateInSlices(ctx, { table, where: isPart }, touched(ctx, sql`case id ${sql.join(texts, sql` `)} end`))
-    await yieldIfDue()
   }
 }
 

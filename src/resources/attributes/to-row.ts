@@ -6,6 +6,7 @@ import type { Context } from '../../kernel/context.ts'
 import { inUse, type ValidationErrors } from '../../kernel/errors.ts'
 import { refuseNamed } from '../../kernel/history/stored-references.ts'
 import type { Writing } from '../../kernel/resource/define-resource.ts'
+import { yieldIfDue } from '../../kernel/runtime/cooperative.ts'
 import { textKey } from '../../kernel/values/names.ts'
 import { readInSlices } from '../../kernel/write/row-slices.ts'
 import {
@@ -114,9 +115,12 @@ async function nextSortOrder({ db }: Context, entity: EntityType): Promise<numbe
 async function keysOfAllRecords(ctx: Context, attribute: Attribute): Promise<Map<number, string[]>> {
   const values = attribute.isOwn ? await valuesOf(ctx, attribute) : await builtInValues(ctx, attribute)
   const keys = valueTypeOf(attribute)?.keys
-  return new Map(
-    [...values].map(([id, value]) => [id, value === null ? [] : (keys?.(value) ?? []).map(({ key }) => key)]),
-  )
+  const found = new Map<number, string[]>()
+  for (const [id, value] of values) {
+    found.set(id, value === null ? [] : (keys?.(value) ?? []).map(({ key }) => key))
+    await yieldIfDue()
+  }
+  return found
 }
 
 /**
@@ -124,9 +128,14 @@ async function keysOfAllRecords(ctx: Context, attribute: Attribute): Promise<Map
  * `contact_numbers` can become unique.
  */
 async function builtInValues(ctx: Context, { entity }: Attribute): Promise<Map<number, unknown>> {
-  const rows = { table: entity, where: sql<SqlBool>`true` }
+  const rows = { table: entity, where: sql<SqlBool>`true`, isScan: true }
   const found = await readInSlices<{ id: number; points: string }>(ctx, rows, sql`id, contact_numbers as points`)
-  return new Map(found.map(({ id, points }) => [id, JSON.parse(points)]))
+  const values = new Map<number, unknown>()
+  for (const { id, points } of found) {
+    values.set(id, JSON.parse(points))
+    await yieldIfDue()
+  }
+  return values
 }
 
 async function findDuplicates(
@@ -135,7 +144,7 @@ async function findDuplicates(
   keys: ReadonlyMap<number, readonly string[]>,
   errors: ValidationErrors,
 ): Promise<void> {
-  const ids = findDuplicateIds(keys, 20)
+  const ids = await findDuplicateIds(keys, 20)
   const seen = await visibleAmong(ctx, attribute.entity, ids)
   for (const id of ids)
     errors.taken('is_unique', attribute.entity, seen.has(id) ? id : null, 'Several records have the same value.')

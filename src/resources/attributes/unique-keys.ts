@@ -1,10 +1,12 @@
 // Checks and stores unique attribute values. The table unique_values has one row per
 // key, which is written together with the record.
 
+import { type SqlBool, sql } from 'kysely'
 import type { Context } from '../../kernel/context.ts'
 import type { ValidationErrors } from '../../kernel/errors.ts'
 import { chunks } from '../../kernel/history/archive.ts'
 import { yieldIfDue } from '../../kernel/runtime/cooperative.ts'
+import { deleteByKeyInSlices } from '../../kernel/write/row-slices.ts'
 import type { Attribute, EntityType } from './attribute-set.ts'
 import type { UniqueKey } from './types/value-type.ts'
 
@@ -88,7 +90,10 @@ export async function saveUniqueKeys(
 }
 
 /** Returns up to `most` ids of records that share a key with another record. */
-export function findDuplicateIds(keysById: ReadonlyMap<number, readonly string[]>, most: number): number[] {
+export async function findDuplicateIds(
+  keysById: ReadonlyMap<number, readonly string[]>,
+  most: number,
+): Promise<number[]> {
   const first = new Map<string, number>()
   const found = new Set<number>()
   for (const [id, keys] of keysById) {
@@ -97,21 +102,22 @@ export function findDuplicateIds(keysById: ReadonlyMap<number, readonly string[]
       if (other === undefined) first.set(key, id)
       else if (other !== id) found.add(other).add(id)
     }
+    await yieldIfDue()
   }
   return [...found].sort((a, b) => a - b).slice(0, most)
 }
 
 export async function replaceAllUniqueKeys(
-  { db }: Context,
+  ctx: Context,
   { id, entity }: Unique,
   keysById: ReadonlyMap<number, readonly string[]>,
 ): Promise<void> {
-  await db.deleteFrom('unique_values').where('attribute_id', '=', id).execute()
+  const where = sql<SqlBool>`entity_type = ${entity} and attribute_id = ${id}`
+  await deleteByKeyInSlices(ctx, { table: 'unique_values', where, key: ['entity_type', 'attribute_id', 'value'] })
   for (const part of chunks([...keysById], 100)) {
     const rows = part.flatMap(([recordId, keys]) =>
       [...new Set(keys)].map((value) => ({ entity_type: entity, attribute_id: id, value, entity_id: recordId })),
     )
-    if (rows.length > 0) await db.insertInto('unique_values').values(rows).execute()
-    await yieldIfDue()
+    if (rows.length > 0) await ctx.db.insertInto('unique_values').values(rows).execute()
   }
 }

@@ -5,7 +5,6 @@ import { v7 } from 'uuid'
 import { defineJob, releaseDedupeKey } from '../../jobs/queue.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { visible } from '../../kernel/query/visibility.ts'
-import { yieldIfDue } from '../../kernel/runtime/cooperative.ts'
 import { isVeto, transaction, write } from '../../kernel/write/write.ts'
 import { primaryAddressIn } from './addresses.ts'
 import { type Audience, type AudiencePerson, audienceProblem, nextPersons, presentAudience } from './audience.ts'
@@ -148,7 +147,6 @@ async function queueSome(ctx: Context, run: CampaignRun, some: readonly Recipien
       const readmitted = [...addresses].filter((address) => !excluded.has(address))
       if (readmitted.length > 0) await forgetLeftOut(ctx, run, readmitted)
       for (const { address, person } of some) {
-        await yieldIfDue()
         if (!addresses.has(address) || !there.has(person.id)) continue
         const exclusion = excluded.get(address)
         if (exclusion) await leaveOut(ctx, run, { address, person }, exclusionNotes[exclusion])

@@ -21,8 +21,7 @@ export const searchUpdate = defineJob<{ entity: string; ids: number[] }>({
 /** Returns the index with updates that leave many quoting records to jobs. */
 export const withDeferredUpdates = (index: SearchIndex, clock: Clock): SearchIndex => ({
   ...index,
-  update: (db, records, pause) =>
-    index.update(db, records, pause, (db, quoting) => enqueueUpdates(db, quoting, clock.now())),
+  update: (db, records) => index.update(db, records, (db, quoting) => enqueueUpdates(db, quoting, clock.now())),
 })
 
 /** Updates the documents of records in the transaction, or by jobs if there are many. */
