@@ -18,7 +18,9 @@ async function indexTextAttributes(db: Kysely<unknown>, dialect: Dialect): Promi
     id: number
     entity_type: string
     code: string
-  }>`select id, entity_type, code from attributes where is_user_defined = 1 and type = 'text'`.execute(db)
+  }>`select id, entity_type, code from attributes where is_user_defined = ${sql.raw(dialect.flagLiteral(true))} and type = 'text'`.execute(
+    db,
+  )
   for (const { id, entity_type, code } of rows) {
     const value = dialect.fold(dialect.jsonText('custom_attributes', code))
     await sql`create index ${sql.ref(`${entity_type}_attribute_${id}_index`)} on ${sql.table(entity_type)} ((${value}), id) where (${value}) is not null`.execute(
