@@ -11,6 +11,7 @@ import type Database from 'better-sqlite3'
 import { migrate } from '../../db/migrate.ts'
 import { documentId } from '../../db/search/document-ids.ts'
 import { Sqlite } from '../../db/sqlite/driver.ts'
+import { withFunctions } from '../../db/sqlite/functions.ts'
 import { discardSmallTableStatistics } from '../../db/sqlite/maintenance/planner-statistics.ts'
 import { openStore } from '../../db/store.ts'
 import { publishContract } from '../../src/installation/data-folder.ts'
@@ -103,7 +104,7 @@ export async function fill(
   const start = await installation()
   writeFileSync(file, start.image, { mode: 0o600 })
   told('installed')
-  const database = new Sqlite(file)
+  const database = withFunctions(new Sqlite(file))
   // No journal is needed: if this run is killed, `bench.json` is missing and the next run fills the
   // folder again.
   for (const pragma of ['journal_mode = off', 'synchronous = off', 'cache_size = -200000', 'foreign_keys = off'])
@@ -132,7 +133,7 @@ async function renew(folder: string, withSearch: boolean): Promise<void> {
   await store.close()
   // Removes the copy that was made before the migration.
   rmSync(join(folder, 'data/backups'), { recursive: true, force: true })
-  const database = new Sqlite(file)
+  const database = withFunctions(new Sqlite(file))
   database.pragma('synchronous = off')
   if (withSearch) await fillSearch(database, `sqlite:${file}`)
   noteSizes(database)
