@@ -293,8 +293,9 @@ export interface FullTextQuestion {
    * `searchPhrase`, which a text has in a row, and its last word may be the beginning of a word.
    */
   phrases: readonly (readonly string[])[]
+  /** The types of which every document can be a hit. */
   types: readonly string[]
-  /** A subquery of the ids that can be hits. Without this subquery, every id can be a hit. */
+  /** A subquery of the ids of other documents that can be hits. */
   among?: Expression<unknown>
   limit: number
 }

@@ -75,13 +75,16 @@ export const postgresFullText: FullText = {
 
   hits(table, { phrases, types, among, limit }) {
     const either = phrases.map((all) => all.filter(Boolean)).filter((all) => all.length > 0)
-    if (either.length === 0 || types.length === 0) return null
+    if (either.length === 0 || (types.length === 0 && !among)) return null
     const text = either.map((all) => `(${all.map(beginning).join(' & ')})`).join(' | ')
     const query = sql`to_tsquery('pg_catalog.simple'::regconfig, ${text})`
-    const narrowed = among ? sql`and item.id in ${among}` : sql``
+    const can = [
+      ...(types.length > 0 ? [sql`item.entity_type in (${sql.join(types)})`] : []),
+      ...(among ? [sql`item.id in ${among}`] : []),
+    ]
     return sql<FullTextHit>`select item.id, ts_rank(${weights}, item.document, asked.query)::float8 as score
       from ${sql.table(table)} as item cross join (select ${query} as query) as asked
-      where item.document @@ asked.query and item.entity_type in (${sql.join(types)}) ${narrowed}
+      where item.document @@ asked.query and (${sql.join(can, sql` or `)})
       order by score desc, item.id desc limit ${limit}`
   },
 

@@ -70,11 +70,14 @@ export const sqliteFullText: FullText = {
   hits(table, { phrases, types, among, limit }) {
     const words = sql.table(wordIndexOf(table))
     const either = phrases.map((all) => all.filter(Boolean)).filter((all) => all.length > 0)
-    if (either.length === 0 || types.length === 0) return null
+    if (either.length === 0 || (types.length === 0 && !among)) return null
     const beginnings = either.map((all) => `(${all.map(beginning).join(' AND ')})`).join(' OR ')
     // The unary plus keeps SQLite from running one FTS5 query for each id in `among`.
-    const narrowed = among ? sql`and +rowid in ${among}` : sql``
-    const ranked = sql`select rowid as id, -bm25(${words}, ${weights}) as score from ${words} where ${words} match ${beginnings} and ${isOfEntity(sql`rowid`, types)} ${narrowed} order by rowid desc limit ${maxRanked}`
+    const can = [
+      ...(types.length > 0 ? [isOfEntity(sql`rowid`, types)] : []),
+      ...(among ? [sql`+rowid in ${among}`] : []),
+    ]
+    const ranked = sql`select rowid as id, -bm25(${words}, ${weights}) as score from ${words} where ${words} match ${beginnings} and (${sql.join(can, sql` or `)}) order by rowid desc limit ${maxRanked}`
     return sql<FullTextHit>`select id, score from (${ranked}) order by score desc, id desc limit ${limit}`
   },
 

@@ -138,8 +138,21 @@ function contains(ctx: Context, word: string, search: readonly SearchField[]): C
 }
 
 /**
- * Returns conditions that limit the rows to those that the search index finds. Returns none for a
- * list without a search index. A test needs only those of short words, which must begin a word.
+ * Returns a subquery of the ids of the rows that `q` may select, from the search index. Returns null
+ * without `q`, for a list without a search index, and for a search that finds rows in other ways
+ * too.
+ */
+export function searchCandidates(ctx: Context, { q }: QueryValues, search: readonly SearchField[]) {
+  const entity = search.flatMap((field) => ('indexed' in field ? field.indexed : []))[0]
+  if (typeof q !== 'string' || entity === undefined) return null
+  if (search.some((field) => 'whole' in field && field.whole(q, ctx) !== null)) return null
+  const asked = queryParts(q)
+  return ctx.services.store.dialect.fullText.candidates('search_index', entity, asked) ?? begun(ctx, entity, asked)
+}
+
+/**
+ * Returns the conditions that the search index adds to those of the texts. Short words must begin a
+ * word; for other words the index only finds candidates, which a test does not need.
  */
 function candidates(
   ctx: Context,
@@ -148,20 +161,25 @@ function candidates(
   isTest: boolean,
 ): Condition[] {
   const { fullText } = ctx.services.store.dialect
-  const [short, long] = [asked.filter(isShort), asked.filter((word) => !isShort(word))]
   return search.flatMap((field) => {
     if (!('indexed' in field)) return []
     const id = sql.ref(`${field.indexed}.id`)
-    const beginnings = short.flatMap((word) => searchPhrase(word) || [])
-    const begun = fullText.beginnings('search_index', field.indexed, beginnings)
-    const pieces = isTest ? null : fullText.candidates('search_index', field.indexed, long)
+    const found = isTest ? null : fullText.candidates('search_index', field.indexed, asked)
+    const beginning = begun(ctx, field.indexed, asked)
     // The unary plus keeps a database from finding the rows by a condition that only tests them.
-    const tested = isTest ? sql`+${id}` : id
-    return [begun && sql<SqlBool>`${tested} in (${begun})`, pieces && sql<SqlBool>`${id} in (${pieces})`].flatMap(
-      (each) => each ?? [],
-    )
+    return [
+      ...(beginning ? [sql<SqlBool>`${isTest ? sql`+${id}` : id} in (${beginning})`] : []),
+      ...(found ? [sql<SqlBool>`${id} in (${found})`] : []),
+    ]
   })
 }
+
+const begun = ({ services }: Context, entity: string, asked: readonly string[]) =>
+  services.store.dialect.fullText.beginnings(
+    'search_index',
+    entity,
+    asked.filter(isShort).flatMap((word) => searchPhrase(word) || []),
+  )
 
 /** The search index has no trigrams of such a word. */
 const isShort = (word: string): boolean => [...word].length < 3

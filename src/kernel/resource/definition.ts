@@ -282,7 +282,7 @@ export interface Resource<Reply, Write> {
    * page are in order. `isWalk` says whether to walk through the rows in order, instead of
    * gathering and sorting them.
    */
-  idsOnPages(ctx: Context, query: QueryValues, pages: readonly (PagePart & { isWalk: boolean })[]): Promise<number[]>
+  idsOnPages(ctx: Context, pages: readonly (PagePart & { query: QueryValues; isWalk: boolean })[]): Promise<number[]>
   /**
    * Returns the ids on the same page of each group of rows that meet the condition `part`. Rows of
    * a group have the same value of `group`. Reads all rows.

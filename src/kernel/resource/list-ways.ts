@@ -2,7 +2,7 @@
 // or by the ids of the records that a caller with a limited view sees. page.ts runs the queries.
 import { type Expression, type SqlBool, sql } from 'kysely'
 import type { Context } from '../context.ts'
-import { conditions, type Fields, type QueryValues, timeField, valueField } from '../query/filter.ts'
+import { conditions, type Fields, type QueryValues, searchCandidates, timeField, valueField } from '../query/filter.ts'
 import { countUpTo, type FoundRows, type IdPagedList, maxGathered } from '../query/id-pages.ts'
 import { foundByIds } from '../query/join-plugins.ts'
 import type { Rows } from '../query/page.ts'
@@ -14,6 +14,9 @@ import type { AnyDefinition, AnyRow, Narrow } from './any-definition.ts'
  * costs about half a microsecond each.
  */
 const maxInSight = 10_000
+
+/** The highest number that a list with filters is counted to. */
+const maxFiltered = 100_000
 
 /** The filters that every list has. */
 const commonFields = (table: string): Fields => ({
@@ -50,6 +53,7 @@ export async function waysOf(
   const all = (): Rows<unknown> => d.rows(ctx, ctx.db)
   const rows = narrow ? () => narrow(all()) : all
   const name = narrow ? null : d.table
+  const id = `${d.table}.id`
   const tests = [...(await filtersOf(ctx, d, query, true)), ...part]
   const walked = selected(ctx, name, rows, tests)
   const sight = narrow || hasIdFilter(query) ? null : inSight(ctx, d)
@@ -58,9 +62,16 @@ export async function waysOf(
     const { isExact } = await countUpTo(ctx, ids, maxInSight)
     if (isExact) return { gathered: selected(ctx, `${name} in sight`, sight.rows, tests), walked, maxTotal: null }
   }
-  if (query.q === undefined) return { gathered: walked, walked, maxTotal: sight ? maxInSight : null }
-  const found = [...(await filtersOf(ctx, d, query)), ...part]
-  return { gathered: selected(ctx, name, rows, found), walked, maxTotal: maxGathered }
+  if (query.q === undefined) {
+    const most = sight ? maxInSight : tests.length > 0 ? maxFiltered : null
+    return { gathered: walked, walked, maxTotal: most }
+  }
+  const ids = searchCandidates(ctx, query, d.search)
+  const gathered = ids
+    ? // The words of `q` come before the other values of the statement, so it is not cached.
+      selected(ctx, null, () => foundByIds(rows(), id, sql`(${ids})`), tests)
+    : selected(ctx, name, rows, [...(await filtersOf(ctx, d, query)), ...part])
+  return { gathered, walked, maxTotal: maxGathered }
 }
 
 /** Returns whether a filter by the id of another record selects few rows. */

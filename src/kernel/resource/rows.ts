@@ -56,9 +56,9 @@ export function visibleRows(d: AnyDefinition, entity: string): VisibleRows {
 
     found: async (ctx, query) => (await waysOf(ctx, d, query)).gathered.rows(),
 
-    async idsOnPages(ctx, query, pages) {
-      const keys = sortKeys(query, await sorts(ctx, query), id)
-      const searches = pages.map(async ({ part, ...page }) => {
+    async idsOnPages(ctx, pages) {
+      const searches = pages.map(async ({ query, part, ...page }) => {
+        const keys = sortKeys(query, await sorts(ctx, query), id)
         const list = await waysOf(ctx, d, query, { part: [part] })
         return { ...page, list: page.isWalk ? list.walked : list.gathered, keys, id, reverse: false }
       })

@@ -10,6 +10,7 @@ import { currencyText } from '../../kernel/values/format.ts'
 import { fromBig, scaledSum, sumOf, weighted } from '../../kernel/values/money.ts'
 import { loadStages } from '../pipelines/resource.ts'
 import type { StageRow } from '../pipelines/stages.ts'
+import { leadStatus, statusOfStage } from './change-stage.ts'
 import { leads } from './resource.ts'
 import { loadStageTotals, type StageTotal } from './stage-totals.ts'
 
@@ -100,15 +101,29 @@ async function sumsOf(
  * by id needs no choice, because the index on stages supplies it.
  */
 function pageOfStage(
-  { sort: [first = 'id'] = [] }: Query<'kanbanLeads'>,
-  { id, count }: Column,
+  query: Query<'kanbanLeads'>,
+  column: Column,
   { limit, offset }: { limit: number; offset: number },
   leadCount: number,
 ) {
-  const isById = /^-?id$/.test(first)
+  const { id, count } = column
+  const sort = sortInStage(query.sort, column)
+  const isById = /^-?id$/.test(sort?.[0] ?? 'id')
   const isWalk = !isById && (count === null || count * count > (offset + limit) * leadCount)
   const stage = isWalk ? stageWithoutIndex : sql<number>`leads.lead_pipeline_stage_id`
-  return { part: sql<SqlBool>`${stage} = ${id}`, isWalk: isWalk || count === null, limit, offset }
+  const part = sql<SqlBool>`${stage} = ${id}`
+  return { query: { ...query, sort }, part, isWalk: isWalk || count === null, limit, offset }
+}
+
+/**
+ * Returns the sort keys without those that have the same value for all leads of a stage. The order
+ * of an index by such a key would have most leads of the stage at its end.
+ */
+function sortInStage(sort: Query<'kanbanLeads'>['sort'], { code }: Column): string[] | undefined {
+  const isOpen = statusOfStage(code) === leadStatus.open
+  const isConstant = isOpen ? /^-?(status|stage_sort_order|closed_at)$/ : /^-?(status|stage_sort_order)$/
+  const keys: string[] | undefined = sort?.filter((key) => !isConstant.test(key))
+  return keys?.length === 0 ? [sort?.at(-1)?.startsWith('-') ? '-id' : 'id'] : keys
 }
 
 /** The highest number of leads that are read together for a board. */
@@ -133,7 +148,7 @@ async function idsOnBoard(
   const pages = columns
     .filter(({ count }) => count === null || window.offset < count)
     .map((column) => pageOfStage(query, column, window, leadCount))
-  return leads.idsOnPages(ctx, query, pages)
+  return leads.idsOnPages(ctx, pages)
 }
 
 /** Returns the number of all leads, which a walk through an index may read. */

@@ -1,7 +1,6 @@
 // Search over all records. The index (db/search/search-index.ts) finds and ranks
 // records. The resource of each record type then removes the records that the caller may not see.
-import { setImmediate as nextTick } from 'node:timers/promises'
-import { type Expression, sql } from 'kysely'
+import { type Expression, type RawBuilder, sql } from 'kysely'
 import type { FullTextHit } from '../../../db/dialect.ts'
 import { documentIdOf } from '../../../db/search/document-ids.ts'
 import { operations } from '../../contract/operations.gen.ts'
@@ -78,20 +77,18 @@ async function candidates(ctx: Context, search: SearchQuery): Promise<Candidate[
 
 /**
  * Searches only among the records that the caller may see. This second pass serves callers who may
- * see few of the best matches. It runs one statement per record type and lets other requests run in
- * between.
+ * see few of the best matches.
  */
 async function candidatesInSight(ctx: Context, searched: Searched, search: SearchQuery): Promise<Candidate[]> {
-  const found: Candidate[] = []
+  const open: Type[] = []
+  const limited: RawBuilder<unknown>[] = []
   for (const type of search.types) {
-    const resource = searched[type]
-    if (!resource) continue
-    const own = resource.allInSight(ctx)
-    const among = own && ctx.db.selectFrom(own.as('own')).select(documentIdOf(type, sql.ref('own.id')).as('id'))
-    await nextTick()
-    found.push(...(await candidates(ctx, { ...search, types: [type], ...(among && { among }) })))
+    const own = searched[type]?.allInSight(ctx)
+    if (own) limited.push(sql`select ${documentIdOf(type, sql.ref('own.id'))} from ${own.as('own')}`)
+    else open.push(type)
   }
-  return found.sort((one, other) => other.score - one.score || other.id - one.id)
+  const among = limited.length === 0 ? undefined : sql`(${sql.join(limited, sql` union all `)})`
+  return candidates(ctx, { ...search, types: open, ...(among && { among }) })
 }
 
 /** Returns the candidates that the caller may see, converted to search hits. */
@@ -152,7 +149,7 @@ export const searchHandlers = (searched: () => Searched) =>
           ctx,
           searched(),
           words,
-          await candidatesInSight(ctx, searched(), { phrases, types, limit: size }),
+          await candidatesInSight(ctx, searched(), { phrases, types, limit: firstWindow }),
         )
       data = data.slice(0, size)
       const { length } = data
