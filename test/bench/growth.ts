@@ -159,6 +159,8 @@ export async function growth(wish: Wish, say: (text: string) => void): Promise<G
           for (const user of users)
             for (const read of reads) await note({ url: opened.url, tokens }, { engine, user, read, leads })
           say(`${engine}, ${leads} leads: ${reads.length} reads as ${users.length} users`)
+          if (leads === Math.max(...wish.leads))
+            say(await besideDearest({ url: opened.url, tokens }, [...found.values()], engine, leads))
         } finally {
           await opened.close()
         }
@@ -180,6 +182,39 @@ export async function growth(wish: Wish, say: (text: string) => void): Promise<G
     entry.at[leads] = await measure(api, user, read.path)
     found.set(key, entry)
   }
+}
+
+const quantile = (sorted: readonly number[], part: number): number => sorted[Math.floor(sorted.length * part)] ?? 0
+
+/** Measures others' `GET /leads` alone, and while two clients loop the ten dearest reads. */
+async function besideDearest(api: Api, all: readonly Growth[], engine: Engine, leads: number): Promise<string> {
+  const dearest = all
+    .filter((row) => row.engine === engine && row.at[leads]?.status === 200)
+    .sort((one, other) => (other.at[leads]?.ms ?? 0) - (one.at[leads]?.ms ?? 0))
+    .slice(0, 10)
+  let isDone = false
+  const loop = async (): Promise<void> => {
+    for (let index = 0; !isDone; index++) {
+      const row = dearest[index % dearest.length] as Growth
+      await call(api, row.user, row.path)
+    }
+  }
+  const others = async (): Promise<string> => {
+    const waits: number[] = []
+    for (const until = performance.now() + 15_000; performance.now() < until; await pause(10)) {
+      const since = performance.now()
+      await call(api, 'administrator', '/leads')
+      waits.push(performance.now() - since)
+    }
+    waits.sort((one, other) => one - other)
+    return `p50 ${quantile(waits, 0.5).toFixed(1)} ms, p99 ${quantile(waits, 0.99).toFixed(1)} ms`
+  }
+  const alone = await others()
+  const loops = [loop(), loop()]
+  const beside = await others()
+  isDone = true
+  await Promise.all(loops)
+  return `GET /leads at ${leads} leads on ${engine}: alone ${alone}; while two clients loop the ten dearest reads ${beside}`
 }
 
 async function campaign(api: Api): Promise<void> {
