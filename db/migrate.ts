@@ -49,6 +49,7 @@ export const migrations: readonly Migration[] = [
   step('0014_jobs', () => import('./migrations/0014_jobs.ts')),
   step('0015_settings', () => import('./migrations/0015_settings.ts')),
   step('0016_search', () => import('./migrations/0016_search.ts')),
+  step('0017_lead_counts', () => import('./migrations/0017_lead_counts.ts')),
 ]
 
 /**
