@@ -64,7 +64,7 @@ const sqliteStatements = [
 
 /**
  * On PostgreSQL, `lead_counts` is a view of the sums of inserted differences, for the reason of
- * `lead_totals`. `accord_fold` replaces those of both by their sums, in each table with more than
+ * `lead_totals`. `accord_fold_differences` replaces those of both by their sums, in each table with more than
  * `most` rows. `accord_unfolded` returns the number of differences in the table with more of them.
  */
 const postgresStatements = (schema: string): string[] => [
@@ -102,6 +102,6 @@ const postgresStatements = (schema: string): string[] => [
     select greatest(
       (select count(*) from ${schema}.lead_total_changes) - (select count(*) from ${schema}.lead_totals),
       (select count(*) from ${schema}.lead_count_changes) - (select count(*) from ${schema}.lead_counts)) $$`,
-  `create function accord_fold(most bigint) returns bigint language sql as $$
+  `create function accord_fold_differences(most bigint) returns bigint language sql as $$
     select ${schema}.accord_fold_totals(most) + ${schema}.accord_fold_counts(most) $$`,
 ]

@@ -158,7 +158,8 @@ class PostgresStore implements Store {
       // A commit invalidates the caches of all processes, so a transaction begins only if it is
       // needed.
       const { rows } = await sql`select 1 where accord_unfolded() >= ${maxDifferences}`.execute(this.db)
-      if (rows.length > 0) await this.transaction((db) => sql`select accord_fold(${maxDifferences})`.execute(db))
+      if (rows.length > 0)
+        await this.transaction((db) => sql`select accord_fold_differences(${maxDifferences})`.execute(db))
     } catch (error) {
       if (postgresStorageFault(error) === null) throw error
     }
