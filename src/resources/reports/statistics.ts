@@ -5,6 +5,7 @@ import type { Context } from '../../kernel/context.ts'
 import { visible } from '../../kernel/query/visibility.ts'
 import { fromSum, scaledSum, sumOf, weighted } from '../../kernel/values/money.ts'
 import { leadStatus } from '../leads/change-stage.ts'
+import { leadTotals } from '../pipelines/lead-totals.ts'
 import {
   type Average,
   averageFigure,
@@ -13,6 +14,7 @@ import {
   type ReportFilters,
   scaledCount,
   sectionOf,
+  withoutIndex,
 } from './counted-leads.ts'
 import { bucketUnit, type Period, periodBounds, previousStart, splitPeriod } from './period.ts'
 
@@ -101,7 +103,7 @@ const closed = (ctx: Context, filters: ReportFilters, begins: readonly string[],
       eb.fn.countAll<number>().as('count'),
       sumOf('leads.lead_value').as('sum'),
     ])
-    .where('leads.status', 'in', [leadStatus.won, leadStatus.lost])
+    .where(withoutIndex('status'), 'in', [leadStatus.won, leadStatus.lost])
     .where('leads.closed_at', '>=', begins[0] ?? to)
     .where('leads.closed_at', '<=', to)
     .groupBy(['section', 'leads.status'])
@@ -163,46 +165,64 @@ export interface StageShare extends Schema<'ReportStage'> {
 }
 
 export async function openByStage(ctx: Context, period: Period, filters: ReportFilters): Promise<StageShare[]> {
-  const [from, to] = periodBounds(period)
-  const rows = await filteredLeads(ctx, filters)
-    .innerJoin('lead_pipeline_stages as stage', 'stage.id', 'leads.lead_pipeline_stage_id')
+  const stages = ctx.db
+    .selectFrom('lead_pipeline_stages as stage')
     .innerJoin('lead_pipelines as pipeline', 'pipeline.id', 'stage.lead_pipeline_id')
-    .select((eb) => [
-      'stage.id',
-      'stage.name',
-      'pipeline.name as pipeline',
-      eb.fn.countAll<number>().as('count'),
-      sumOf('leads.lead_value').as('sum'),
-    ])
-    .where('leads.status', '=', leadStatus.open)
-    .$if(!period.isAll, (rows) => rows.where('leads.created_at', '>=', from).where('leads.created_at', '<=', to))
-    .groupBy(['stage.id', 'stage.name', 'pipeline.name', 'pipeline.id', 'stage.sort_order'])
+    .select(['stage.id', 'stage.name', 'pipeline.name as pipeline'])
     .orderBy('pipeline.id')
     .orderBy('stage.sort_order')
-    .execute()
-  return rows.map(({ id, name, pipeline, count, sum }) => ({
-    id,
-    name,
-    pipeline,
-    count: Number(count),
-    lead_value: fromSum(sum),
-  }))
+  const sums = await (period.isAll ? openTotals(ctx, filters) : openLeads(ctx, period, filters)).execute()
+  const byStage = new Map(sums.map((each) => [each.stage, each]))
+  return (await stages.execute()).flatMap(({ id, name, pipeline }) => {
+    const found = byStage.get(id)
+    return found ? [{ id, name, pipeline, count: Number(found.count), lead_value: fromSum(found.sum) }] : []
+  })
+}
+
+/** Selects the sums of all open leads by stage, from the kept totals. */
+const openTotals = (ctx: Context, { pipeline_id, user_id }: ReportFilters) =>
+  leadTotals(ctx)
+    .where('lead_totals.status', '=', leadStatus.open)
+    .$if(user_id !== undefined, (rows) => rows.where('lead_totals.owner_id', '=', user_id ?? 0))
+    .$if(pipeline_id !== undefined, (rows) =>
+      rows.where('lead_totals.stage_id', 'in', (eb) =>
+        eb
+          .selectFrom('lead_pipeline_stages')
+          .select('id')
+          .where('lead_pipeline_id', '=', pipeline_id ?? 0),
+      ),
+    )
+
+/** Selects the sums of the open leads that were created in the period, by stage. */
+function openLeads(ctx: Context, period: Period, filters: ReportFilters) {
+  const [from, to] = periodBounds(period)
+  const stage = withoutIndex('lead_pipeline_stage_id')
+  return filteredLeads(ctx, filters)
+    .select((eb) => [stage.as('stage'), eb.fn.countAll<number>().as('count'), sumOf('leads.lead_value').as('sum')])
+    .where(withoutIndex('status'), '=', leadStatus.open)
+    .where('leads.created_at', '>=', from)
+    .where('leads.created_at', '<=', to)
+    .groupBy(stage)
 }
 
 export async function forecast(ctx: Context, period: Period, filters: ReportFilters): Promise<Schema<'ReportMonth'>[]> {
   const month = ctx.services.store.dialect.monthOf('leads.expected_close_date')
-  const rows = await filteredLeads(ctx, filters)
-    .innerJoin('lead_pipeline_stages as stage', 'stage.id', 'leads.lead_pipeline_stage_id')
+  const stage = withoutIndex('lead_pipeline_stage_id')
+  const sums = filteredLeads(ctx, filters)
     .select((eb) => [
       month.as('month'),
-      'stage.probability',
+      stage.as('stage'),
       eb.fn.countAll<number>().as('count'),
       sumOf('leads.lead_value').as('sum'),
     ])
-    .where('leads.status', '=', leadStatus.open)
+    .where(withoutIndex('status'), '=', leadStatus.open)
     .where('leads.expected_close_date', '>=', period.range.start)
     .where('leads.expected_close_date', '<=', period.range.end)
-    .groupBy([month, 'stage.probability'])
+    .groupBy([month, stage])
+  const rows = await ctx.db
+    .selectFrom(sums.as('sums'))
+    .innerJoin('lead_pipeline_stages as stage', 'stage.id', 'sums.stage')
+    .select(['sums.month', 'stage.probability', 'sums.count', 'sums.sum'])
     .execute()
   return splitPeriod(period, 'month').map(({ label }) => {
     const parts = rows
