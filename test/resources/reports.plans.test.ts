@@ -2,11 +2,18 @@
 // and without the statistics of a large table. The report of all open leads reads kept totals.
 import { sql } from 'kysely'
 import { beforeAll, describe, expect, it } from 'vitest'
+import type { Caller } from '../support/app.ts'
 import { isPostgres } from '../support/engine.ts'
 import { statementsOf } from '../support/statements.ts'
 import { useSharedServer } from '../support/using.ts'
+import { addUser } from '../support/viewers.ts'
 
 const server = useSharedServer()
+
+let limited: Caller
+beforeAll(async () => {
+  limited = await addUser(server, 'Limited', { view: 'individual' })
+})
 
 const indexOf = {
   overview: ['created_at'],
@@ -21,9 +28,9 @@ const indexOf = {
 }
 
 /** Returns how the report reads leads: the steps of its query plans that read them. */
-async function readsOfLeads(path: string): Promise<string[]> {
+async function readsOfLeads(path: string, caller: Caller = server.admin): Promise<string[]> {
   const statements = await statementsOf(async () => {
-    const { status, text } = await server.admin.get(`/reports/${path}`)
+    const { status, text } = await caller.get(`/reports/${path}`)
     expect(status, text).toBe(200)
   })
   const found: string[] = []
@@ -32,7 +39,7 @@ async function readsOfLeads(path: string): Promise<string[]> {
     const { rows } = await sql.raw<{ detail: string }>(`explain query plan ${text}`).execute(server.store.db)
     found.push(...rows.map(({ detail }) => detail).filter((step) => /^(SEARCH|SCAN) leads\b/.test(step)))
   }
-  return found.map((step) => step.replace(/ \(.*/, ''))
+  return [...new Set(found.map((step) => step.replace(/ \(.*/, '')))]
 }
 
 const covering = (column: string): string => `SEARCH leads USING COVERING INDEX leads_${column}_id_index`
@@ -43,6 +50,11 @@ const check = () => {
       const steps = await readsOfLeads(`${name}?start=2024-01-01&end=2025-12-31${query}`)
       expect(steps).toEqual(columns.map(covering))
     })
+
+  it.each(Object.entries(indexOf))('%s reads it for a limited user, too', async (name, columns) => {
+    const steps = await readsOfLeads(`${name}?start=2024-01-01&end=2025-12-31`, limited)
+    expect(steps).toEqual(columns.map(covering))
+  })
 
   it('of all open leads reads none', async () => {
     expect(await readsOfLeads('open-leads-by-stages')).toEqual([])

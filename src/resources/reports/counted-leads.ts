@@ -5,8 +5,8 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
-import { visible } from '../../kernel/query/visibility.ts'
-import { divided, fromBig } from '../../kernel/values/money.ts'
+import { visibleOwner } from '../../kernel/query/visibility.ts'
+import { divided, fromBig, sumOf } from '../../kernel/values/money.ts'
 import { leadStatus } from '../leads/change-stage.ts'
 
 export interface ReportFilters {
@@ -20,9 +20,9 @@ export const withoutIndex = (column: string): RawBuilder<number> => sql<number>`
 export const filteredLeads = (ctx: Context, { pipeline_id, user_id }: ReportFilters) =>
   ctx.db
     .selectFrom('leads')
-    .where(visible(ctx, 'leads.user_id'))
+    .where(visibleOwner(ctx, withoutIndex('user_id')))
     .$if(pipeline_id !== undefined, (rows) => rows.where(withoutIndex('lead_pipeline_id'), '=', pipeline_id ?? 0))
-    .$if(user_id !== undefined, (rows) => rows.where('leads.user_id', '=', user_id ?? 0))
+    .$if(user_id !== undefined, (rows) => rows.where(withoutIndex('user_id'), '=', user_id ?? 0))
 
 /**
  * Selects the leads won between two instants. Leads won exactly at one of the instants are
@@ -34,18 +34,37 @@ export const wonLeads = (ctx: Context, filters: ReportFilters, [from, to]: reado
     .where('leads.closed_at', '>=', from)
     .where('leads.closed_at', '<=', to)
 
+/** The leads of a section of time. The sum has the format `units|parts` of `sumOf`. */
+interface SectionSum {
+  section: number
+  count: number
+  sum: string
+}
+
 /**
- * Returns an SQL expression for the index (from 0) of the time section that contains the value of
- * the column. `begins` are the first instants of the sections, in ascending order.
+ * Counts and sums leads by section of time, with one SELECT for each section: grouping takes three
+ * times as long as reading the index. `begins` are the first instants of the sections, in ascending
+ * order, and `to` is the last instant. `section` is the index in `begins`.
  */
-export function sectionOf(column: string, begins: readonly string[]): RawBuilder<number> {
-  // A search by halves: a chain of comparisons takes twice the time for 24 months.
-  const among = (first: number, end: number): RawBuilder<number> => {
-    if (end - first <= 1) return sql<number>`${sql.lit(first)}`
-    const middle = (first + end) >> 1
-    return sql<number>`case when ${sql.ref(column)} < ${begins[middle]} then ${among(first, middle)} else ${among(middle, end)} end`
-  }
-  return among(0, begins.length)
+export async function sumsBySection(
+  leads: ReturnType<typeof filteredLeads>,
+  column: 'leads.created_at' | 'leads.closed_at',
+  begins: readonly string[],
+  to: string,
+): Promise<SectionSum[]> {
+  const [first, ...more] = begins.map((begin, section) => {
+    const next = begins[section + 1]
+    return leads
+      .where(column, '>=', begin)
+      .where(column, next === undefined ? '<=' : '<', next ?? to)
+      .select((eb) => [
+        sql<number>`${sql.lit(section)}`.as('section'),
+        eb.fn.countAll<number>().as('count'),
+        sumOf('leads.lead_value').as('sum'),
+      ])
+  })
+  const found = first ? await more.reduce((all, each) => all.unionAll(each), first).execute() : []
+  return found.sort((one, other) => one.section - other.section)
 }
 
 /**
