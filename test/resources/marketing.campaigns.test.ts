@@ -871,6 +871,7 @@ describe('previewCampaign', () => {
       not_subscribed: 0,
       already_sent: 0,
       without_address: 1,
+      is_complete: true,
       next_run: '2026-03-02',
       unknown_placeholders: ['persons.nothing'],
     })
