@@ -17,8 +17,6 @@ import { addressesInLedger, type CampaignRun } from './queue.ts'
 
 /** The number of persons that are counted. The contract names it. */
 const mostPersons = 10_000
-/** The number of addresses that one query looks up. */
-const atOnce = 400
 
 export const getCampaignAudience: Handler<'getCampaignAudience'> = async (ctx, { params }) => ({
   data: await countAudience(ctx, await campaigns.get(ctx, params.id)),
@@ -40,7 +38,7 @@ export async function countAudience(
   )
 }
 
-/** Finds the persons with one query, and looks their addresses up in portions with turns between. */
+/** Finds the persons with one query, and looks up their addresses with turns between. */
 async function countPersons(
   ctx: Context,
   run: CampaignRun,
@@ -69,16 +67,12 @@ async function countPersons(
     else if (counted.has(address)) size.duplicates++
     else counted.set(address, id)
   }
+  await yieldToEventLoop()
   const fresh = [...counted].map(([address, personId]) => ({ address, personId }))
-  for (let from = 0; from < fresh.length; from += atOnce) {
-    await yieldToEventLoop()
-    const some = fresh.slice(from, from + atOnce)
-    const had = await addressesInLedger(ctx, run, some)
-    const excluded = await findExclusions(
-      ctx,
-      some.map(({ address }) => address),
-    )
-    for (const { address } of some) size[had.has(address) ? 'already_sent' : (excluded.get(address) ?? 'reachable')]++
-  }
+  const had = await addressesInLedger(ctx, run, fresh)
+  await yieldToEventLoop()
+  const excluded = await findExclusions(ctx, [...counted.keys()])
+  for (const address of counted.keys())
+    size[had.has(address) ? 'already_sent' : (excluded.get(address) ?? 'reachable')]++
   return size
 }
