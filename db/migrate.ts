@@ -50,7 +50,7 @@ export const migrations: readonly Migration[] = [
   step('0015_settings', () => import('./migrations/0015_settings.ts')),
   step('0016_search', () => import('./migrations/0016_search.ts')),
   step('0017_lead_counts', () => import('./migrations/0017_lead_counts.ts')),
-  step('0018_report_indexes', () => import('./migrations/0018_report_indexes.ts')),
+  step('0018_covering_indexes', () => import('./migrations/0018_covering_indexes.ts')),
 ]
 
 /**

@@ -884,7 +884,7 @@ describe('previewCampaign', () => {
     expect((await preview()).next_run).toBeNull()
   })
 
-  it('reads persons a page at a time and gives others their turn', async () => {
+  it('looks addresses up a portion at a time and gives others their turn', async () => {
     const id = await campaign()
     const turns = async () => {
       let count = 0

@@ -3,7 +3,7 @@
 import { type Context, now } from '../../kernel/context.ts'
 import { conditions } from '../../kernel/query/filter.ts'
 import { visible } from '../../kernel/query/visibility.ts'
-import { yieldIfDue } from '../../kernel/runtime/cooperative.ts'
+import { yieldToEventLoop } from '../../kernel/runtime/cooperative.ts'
 import { fold } from '../../kernel/values/format.ts'
 import { contactFilters } from './contacts.ts'
 
@@ -38,7 +38,7 @@ export async function refusedAddresses(ctx: Context, addresses: readonly string[
   const wanted = new Set(addresses)
   const refused = new Set<string>()
   for (let from = 0; from < addresses.length; from += atOnce) {
-    if (from > 0) await yieldIfDue()
+    if (from > 0) await yieldToEventLoop()
     const people = (await personsWith(ctx, addresses.slice(from, from + atOnce)))
       .where('persons.subscribed', '=', 0)
       .where(visible(ctx, 'persons.user_id'))
