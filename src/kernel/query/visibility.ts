@@ -18,7 +18,7 @@ export function visible(ctx: SqlCaller, ownerColumn: string): RawBuilder<SqlBool
   return sql<SqlBool>`(${within} or ${sql.ref(`${admitted.table}.id`)} = ${admitted.id})`
 }
 
-/** Returns the condition of `visible` for an expression, for rows that no request has just written. */
+/** Returns the condition of `visible` for an expression, without regard to `visibleRecord`. */
 export function visibleOwner(ctx: SqlCaller, owner: Expression<unknown>): RawBuilder<SqlBool> {
   const owners = ctx.user?.visibleOwners
   return owners ? isIn(owner, [...owners]) : sql<SqlBool>`1 = 1`

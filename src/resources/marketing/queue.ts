@@ -25,8 +25,8 @@ interface Recipient {
 }
 
 /**
- * The maximum number of persons per query. A query with `q` finds all its persons again, so it reads
- * far more than one transaction queues.
+ * The maximum number of persons per query. A query with `q` finds all its persons again, so it
+ * reads far more than one transaction queues.
  */
 const readAtOnce = 1_000
 /** The maximum number of e-mails per transaction. */

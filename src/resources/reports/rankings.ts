@@ -32,7 +32,7 @@ export async function revenueBy(
   return rows.map(({ id, name, sum }) => ({ id, name, revenue: fromSum(sum) }))
 }
 
-/** Selects the sums of the values of won leads by a column of leads, with the keys of their order. */
+/** Selects the values of won leads, summed by a column of leads, with the keys of their order. */
 function wonBy(
   ctx: Context,
   period: Period,
