@@ -51,9 +51,10 @@ const check = () => {
       expect(steps).toEqual(columns.map(covering))
     })
 
-  it.each(Object.entries(indexOf))('%s reads it for a limited user, too', async (name, columns) => {
+  it.each(Object.entries(indexOf))('%s reads it or the own leads for a limited user', async (name, columns) => {
     const steps = await readsOfLeads(`${name}?start=2024-01-01&end=2025-12-31`, limited)
-    expect(steps).toEqual(columns.map(covering))
+    const allowed = [...columns.map(covering), 'SEARCH leads USING INDEX leads_user_id_id_index']
+    expect(allowed).toEqual(expect.arrayContaining(steps))
   })
 
   it('of all open leads reads none', async () => {

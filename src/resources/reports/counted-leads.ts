@@ -5,7 +5,7 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
-import { visibleOwner } from '../../kernel/query/visibility.ts'
+import { visible } from '../../kernel/query/visibility.ts'
 import { divided, fromBig, sumOf } from '../../kernel/values/money.ts'
 import { leadStatus } from '../leads/change-stage.ts'
 
@@ -20,9 +20,9 @@ export const withoutIndex = (column: string): RawBuilder<number> => sql<number>`
 export const filteredLeads = (ctx: Context, { pipeline_id, user_id }: ReportFilters) =>
   ctx.db
     .selectFrom('leads')
-    .where(visibleOwner(ctx, withoutIndex('user_id')))
+    .where(visible(ctx, 'leads.user_id'))
     .$if(pipeline_id !== undefined, (rows) => rows.where(withoutIndex('lead_pipeline_id'), '=', pipeline_id ?? 0))
-    .$if(user_id !== undefined, (rows) => rows.where(withoutIndex('user_id'), '=', user_id ?? 0))
+    .$if(user_id !== undefined, (rows) => rows.where('leads.user_id', '=', user_id ?? 0))
 
 /**
  * Selects the leads won between two instants. Leads won exactly at one of the instants are
@@ -41,30 +41,58 @@ interface SectionSum {
   sum: string
 }
 
+/** The sections of a report: their first instants in ascending order, and the last instant. */
+interface Sections {
+  column: 'leads.created_at' | 'leads.closed_at'
+  begins: readonly string[]
+  to: string
+}
+
+const sums = [sql<number>`count(*)`.as('count'), sumOf('leads.lead_value').as('sum')] as const
+
 /**
- * Counts and sums leads by section of time, with one SELECT for each section: grouping takes three
- * times as long as reading the index. `begins` are the first instants of the sections, in ascending
- * order, and `to` is the last instant. `section` is the index in `begins`.
+ * Counts and sums leads by section of time. `section` is the index in `begins`. All leads are read
+ * with one SELECT for each section, because grouping takes three times as long as reading the index
+ * of the period. The leads of some owners are grouped, so that each is read once.
  */
 export async function sumsBySection(
   leads: ReturnType<typeof filteredLeads>,
-  column: 'leads.created_at' | 'leads.closed_at',
-  begins: readonly string[],
-  to: string,
+  sections: Sections,
+  isOfOwners: boolean,
 ): Promise<SectionSum[]> {
-  const [first, ...more] = begins.map((begin, section) => {
+  const rows = await (isOfOwners ? grouped(leads, sections) : separate(leads, sections)).execute()
+  const found = new Map(rows.map((row) => [Number(row.section), row]))
+  return sections.begins.map((_, section) => found.get(section) ?? { section, count: 0, sum: '0|0' })
+}
+
+/** Returns whether the report is about the leads of some owners, which an index of leads finds. */
+export const isReportOfOwners = (ctx: Context, { user_id }: ReportFilters): boolean =>
+  user_id !== undefined || (ctx.user?.visibleOwners ?? null) !== null
+
+function separate(leads: ReturnType<typeof filteredLeads>, { column, begins, to }: Sections) {
+  const of = (from: string, section: number) => {
     const next = begins[section + 1]
     return leads
-      .where(column, '>=', begin)
+      .where(column, '>=', from)
       .where(column, next === undefined ? '<=' : '<', next ?? to)
-      .select((eb) => [
-        sql<number>`${sql.lit(section)}`.as('section'),
-        eb.fn.countAll<number>().as('count'),
-        sumOf('leads.lead_value').as('sum'),
-      ])
-  })
-  const found = first ? await more.reduce((all, each) => all.unionAll(each), first).execute() : []
-  return found.sort((one, other) => one.section - other.section)
+      .select([sql<number>`${sql.lit(section)}`.as('section'), ...sums])
+  }
+  const [first = to, ...more] = begins
+  return more.reduce((all, from, index) => all.unionAll(of(from, index + 1)), of(first, 0))
+}
+
+function grouped(leads: ReturnType<typeof filteredLeads>, { column, begins, to }: Sections) {
+  // A search by halves: a chain of comparisons takes twice the time for 24 months.
+  const among = (first: number, end: number): RawBuilder<number> => {
+    if (end - first <= 1) return sql<number>`${sql.lit(first)}`
+    const middle = (first + end) >> 1
+    return sql<number>`case when ${sql.ref(column)} < ${begins[middle]} then ${among(first, middle)} else ${among(middle, end)} end`
+  }
+  return leads
+    .where(column, '>=', begins[0] ?? to)
+    .where(column, '<=', to)
+    .select([among(0, begins.length).as('section'), ...sums])
+    .groupBy('section')
 }
 
 /**

@@ -11,6 +11,7 @@ import {
   averageFigure,
   figure,
   filteredLeads,
+  isReportOfOwners,
   type ReportFilters,
   scaledCount,
   sumsBySection,
@@ -50,7 +51,7 @@ export async function overview(
 ): Promise<Schema<'OverviewStatistics'>> {
   const [from, to] = periodBounds(period)
   const sections = [previousStart(period), from]
-  const leads = await sumsBySection(filteredLeads(ctx, filters), 'leads.created_at', sections, to)
+  const leads = await createdLeads(ctx, filters, sections, to)
   const [before = 0n, now = 0n] = leads.map(({ count }) => scaledCount(Number(count)))
   const value = (section: number): Average => {
     const { sum = '0|0', count = 0 } = leads[section] ?? {}
@@ -67,9 +68,17 @@ export async function overview(
   }
 }
 
+/** Returns the counts and value sums of new leads for each section of time. */
+const createdLeads = (ctx: Context, filters: ReportFilters, begins: readonly string[], to: string) =>
+  sumsBySection(filteredLeads(ctx, filters), { column: 'leads.created_at', begins, to }, isReportOfOwners(ctx, filters))
+
 /** Returns the counts and value sums of won or lost leads for each section of time. */
 const closed = (ctx: Context, filters: ReportFilters, status: number, begins: readonly string[], to: string) =>
-  sumsBySection(filteredLeads(ctx, filters).where(withoutIndex('status'), '=', status), 'leads.closed_at', begins, to)
+  sumsBySection(
+    filteredLeads(ctx, filters).where(withoutIndex('status'), '=', status),
+    { column: 'leads.closed_at', begins, to },
+    isReportOfOwners(ctx, filters),
+  )
 
 export async function revenue(
   ctx: Context,
@@ -100,7 +109,7 @@ export async function totalLeads(
     })),
   })
   return {
-    all: overTime(await sumsBySection(filteredLeads(ctx, filters), 'leads.created_at', begins, to)),
+    all: overTime(await createdLeads(ctx, filters, begins, to)),
     won: overTime(await closed(ctx, filters, leadStatus.won, begins, to)),
     lost: overTime(await closed(ctx, filters, leadStatus.lost, begins, to)),
   }
