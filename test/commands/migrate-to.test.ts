@@ -85,15 +85,21 @@ onBoth.skipIf(isPostgres)(
      */
     async function copiedSums(file: string) {
       const copy = openCopy(file)
-      const { lead_totals: _totals, lead_counts: _counts, ...sums } = await tableChecksums(copy).finally(() => copy.close())
+      const {
+        lead_totals: _totals,
+        lead_counts: _counts,
+        ...sums
+      } = await tableChecksums(copy).finally(() => copy.close())
       return sums
     }
 
     async function lastIdsOf(url: string) {
       const store = openStore(url)
-      const { lead_totals: _totals, lead_counts: _counts, ...ids } = await store.dialect
-        .lastIds(store.db as unknown as Kysely<unknown>)
-        .finally(() => store.close())
+      const {
+        lead_totals: _totals,
+        lead_counts: _counts,
+        ...ids
+      } = await store.dialect.lastIds(store.db as unknown as Kysely<unknown>).finally(() => store.close())
       return ids
     }
 
