@@ -49,7 +49,9 @@ export const migrations: readonly Migration[] = [
   step('0014_jobs', () => import('./migrations/0014_jobs.ts')),
   step('0015_settings', () => import('./migrations/0015_settings.ts')),
   step('0016_search', () => import('./migrations/0016_search.ts')),
-  step('0017_flat_lists', () => import('./migrations/0017_flat_lists.ts')),
+  step('0017_lead_counts', () => import('./migrations/0017_lead_counts.ts')),
+  step('0018_covering_indexes', () => import('./migrations/0018_covering_indexes.ts')),
+  step('0019_flat_lists', () => import('./migrations/0019_flat_lists.ts')),
 ]
 
 /**

@@ -351,6 +351,14 @@ export interface LeadActivitiesTable {
   activity_id: number
 }
 
+export interface LeadCountsTable {
+  id: Generated<number>
+  kind: string
+  record_id: number
+  owner_id: number
+  count: number
+}
+
 export interface LeadPipelineStagesTable {
   id: Generated<number>
   lead_pipeline_id: number
@@ -976,6 +984,7 @@ export interface DB {
   installation: InstallationTable
   jobs: JobsTable
   lead_activities: LeadActivitiesTable
+  lead_counts: LeadCountsTable
   lead_pipeline_stages: LeadPipelineStagesTable
   lead_pipelines: LeadPipelinesTable
   lead_products: LeadProductsTable

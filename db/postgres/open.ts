@@ -37,8 +37,8 @@ const longLimits = `set local statement_timeout = 0; set local lock_timeout = 0;
 export const openPostgresStore = (url: string, options: StoreOptions = {}): Store => new PostgresStore(url, options)
 
 /**
- * `maintain` sums up the rows of `lead_total_changes` above this number. A board sums this many
- * rows in about a millisecond.
+ * `maintain` sums up the differences above this number. A board sums this many rows in about a
+ * millisecond.
  */
 const maxDifferences = 1_000
 
@@ -156,15 +156,16 @@ class PostgresStore implements Store {
     return () => void this.#listeners.delete(listener)
   }
   /**
-   * Folds the rows of `lead_total_changes` into sums (migration 0006). Another process may do the
-   * same at the same time.
+   * Folds the differences of `lead_totals` and `lead_counts` into sums (migrations 0006 and 0017).
+   * Another process may do the same at the same time.
    */
   maintain = async (): Promise<void> => {
     try {
       // A commit invalidates the caches of all processes, so a transaction begins only if it is
       // needed.
-      const { rows } = await sql`select 1 from lead_total_changes offset ${maxDifferences} limit 1`.execute(this.db)
-      if (rows.length > 0) await this.transaction((db) => sql`select accord_fold_totals(${maxDifferences})`.execute(db))
+      const { rows } = await sql`select 1 where accord_unfolded() >= ${maxDifferences}`.execute(this.db)
+      if (rows.length > 0)
+        await this.transaction((db) => sql`select accord_fold_differences(${maxDifferences})`.execute(db))
     } catch (error) {
       if (postgresStorageFault(error) === null) throw error
     }

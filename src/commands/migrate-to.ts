@@ -9,6 +9,7 @@ import { openFiles } from '../installation/open-files.ts'
 import { systemClock } from '../kernel/runtime/clock.ts'
 import { createAllIndexes } from '../resources/attributes/indexes.ts'
 import { comparedTotals } from '../resources/leads/stage-totals.ts'
+import { comparedCounts } from '../resources/sources/usage.ts'
 import { CommandError } from './command-error.ts'
 import { assertInstalled, withInstalled } from './installed-store.ts'
 import { showProgress } from './progress.ts'
@@ -50,7 +51,7 @@ async function copyTo(source: Store, url: string) {
   try {
     return await transfer(source, target, {
       during: (phase, work) => showProgress(phase, process.stderr, work),
-      derived: [comparedTotals],
+      derived: [comparedTotals, comparedCounts],
       finish: (db) => createAllIndexes(db, target.dialect),
     })
   } catch (cause) {

@@ -12,8 +12,12 @@ export interface Read {
 const withoutRecords = /documentation|openapi|asyncapi|arazzo|postman|llms|api-catalog|healthz|readyz|metrics/
 /** Needs a cookie or another secret, or is a file. */
 const notMeasured = /Export|export|Page$|Script$|Cookie|Session|download|print|Raw$|Calendar$|PublicWebForm/
-/** A record of the filled folder. The campaigns 1 and 2 are made by growth.ts. */
-const idOf = '7'
+/**
+ * Returns ids of records of the filled folder, which has few pipelines, sources and types. The
+ * campaigns 1 and 2 are made by growth.ts.
+ */
+const idsIn = (path: string): string[] =>
+  /campaigns/.test(path) ? ['1', '2'] : /pipelines|sources|types|roles/.test(path) ? ['1'] : ['7']
 
 const words: Record<string, string[]> = {
   // A word of every twelfth title, a word of one record, and a part of most addresses.
@@ -97,7 +101,7 @@ export function readsOf(only: RegExp): Read[] {
     .filter(([id, { path }]) => only.test(id) && !/\{(?!id\}|lookup_type\})/.test(path))
     .flatMap(([operation, { path }]) => {
       const place = path.replace('/api/admin', '').replace('{lookup_type}', 'persons')
-      const places = (/campaigns/.test(path) ? ['1', '2'] : [idOf]).map((id) => place.replace('{id}', id))
+      const places = idsIn(path).map((id) => place.replace('{id}', id))
       return places.flatMap((each) =>
         queriesOf(operation).map((query) => ({ operation, path: query === '' ? each : `${each}?${query}` })),
       )

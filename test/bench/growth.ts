@@ -32,7 +32,7 @@ export interface Wish {
   to?: string
 }
 
-/** Gives every fiftieth record to the representative, and adds campaigns. */
+/** Gives every fiftieth record to the representative, and adds a campaign for all persons. */
 async function prepare(folder: string): Promise<Record<User, string>> {
   const store = openStore(`sqlite:${join(folder, 'data/accord.db')}`)
   const at = new Date().toISOString()

@@ -80,20 +80,26 @@ onBoth.skipIf(isPostgres)(
     const tablesOf = async (store: Store) => store.dialect.copies.tables(store.db as unknown as Kysely<unknown>)
 
     /**
-     * Returns the checksums of the copied tables, without the totals, which the target computes
-     * with other ids.
+     * Returns the checksums of the copied tables, without the totals and counts, which the target
+     * computes with other ids.
      */
     async function copiedSums(file: string) {
       const copy = openCopy(file)
-      const { lead_totals: _totals, ...sums } = await tableChecksums(copy).finally(() => copy.close())
+      const {
+        lead_totals: _totals,
+        lead_counts: _counts,
+        ...sums
+      } = await tableChecksums(copy).finally(() => copy.close())
       return sums
     }
 
     async function lastIdsOf(url: string) {
       const store = openStore(url)
-      const { lead_totals: _totals, ...ids } = await store.dialect
-        .lastIds(store.db as unknown as Kysely<unknown>)
-        .finally(() => store.close())
+      const {
+        lead_totals: _totals,
+        lead_counts: _counts,
+        ...ids
+      } = await store.dialect.lastIds(store.db as unknown as Kysely<unknown>).finally(() => store.close())
       return ids
     }
 

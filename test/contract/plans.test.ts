@@ -7,6 +7,7 @@ import { start } from '../support/app.ts'
 import { fact, parametersOf, sample } from '../support/schema.ts'
 import { statementsOf } from '../support/statements.ts'
 import { useSharedServer } from '../support/using.ts'
+import { addUser } from '../support/viewers.ts'
 
 /** The tables of lists that can become large. All other lists contain settings. */
 const tables = {
@@ -72,13 +73,13 @@ async function plansOf(list: List, query: string): Promise<Plan[]> {
   )
   const found = statements.filter((statement) => finding.test(statement))
   expect(found.length, statements.join('\n')).toBeGreaterThan(0)
-  return Promise.all(
-    found.map(async (statement) => {
-      const text = statement.replaceAll('?', 'null')
-      const { rows } = await sql.raw<{ detail: string }>(`explain query plan ${text}`).execute(server.store.db)
-      return { statement, steps: rows.map(({ detail }) => detail) }
-    }),
-  )
+  return Promise.all(found.map(planOf))
+}
+
+async function planOf(statement: string): Promise<Plan> {
+  const text = statement.replaceAll('?', 'null')
+  const { rows } = await sql.raw<{ detail: string }>(`explain query plan ${text}`).execute(server.store.db)
+  return { statement, steps: rows.map(({ detail }) => detail) }
 }
 
 const told = ({ statement, steps }: Plan): string => `${statement}\n  ${steps.join('\n  ')}`
@@ -124,6 +125,29 @@ describe.each(lists)('%s', (list) => {
   it('is counted without the tables it only shows', async () => {
     const [plan] = (await plansOf(list, 'per_page=1')).filter(({ statement }) => statement.includes('count(*)'))
     expect(plan?.statement).not.toContain(' join ')
+  })
+})
+
+describe('the counts of a list', () => {
+  const counts = {
+    '/contacts/organizations': ['persons_organization_id_index', 'leads_person_id_index'],
+    '/contacts/persons': ['leads_person_id_index', 'quotes_person_id_index'],
+    '/settings/warehouses': ['product_inventories_warehouse_id_index'],
+  }
+
+  it.each(Object.entries(counts))('of %s read only an index, for a limited user, too', async (path, indexes) => {
+    const limited = await addUser(server, `Counting ${path}`, { view: 'individual' })
+    for (const caller of [server.admin, limited]) {
+      const statements = await statementsOf(async () => {
+        // By id, so that the records are read even if the caller sees none.
+        expect((await caller.get(`${path}?id=1`)).status).toBe(200)
+        expect([200, 404]).toContain((await caller.get(`${path}/1`)).status)
+      })
+      const found = statements.filter((statement) => /_count"/.test(statement))
+      expect(found.length).toBeGreaterThan(0)
+      for (const plan of await Promise.all(found.map(planOf)))
+        for (const index of indexes) expect(told(plan)).toContain(`USING COVERING INDEX ${index} `)
+    }
   })
 })
 

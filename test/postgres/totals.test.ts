@@ -1,4 +1,5 @@
-// Maintenance of the lead totals on PostgreSQL, which are sums of inserted differences.
+// Maintenance of the lead totals and lead counts on PostgreSQL, which are sums of inserted
+// differences.
 import { sql } from 'kysely'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import type { Store } from '../../db/store.ts'
@@ -33,4 +34,20 @@ it('replaces many differences by their sums', async () => {
   expect(await state()).toMatchObject({ count: 1 })
   const totals = await store.db.selectFrom('lead_totals').select(['count', 'units']).execute()
   expect(totals).toEqual([{ count: 1_001, units: 2_002 }])
+})
+
+it('leaves as many sums as there are, and only replaces differences', async () => {
+  await sql`insert into lead_count_changes (kind, record_id, owner_id, count)
+    select 'sources', 1, owner, 1 from generate_series(1, 1200) as owner`.execute(store.db)
+  const last = async () =>
+    (await sql`select count(*) as count, max(id) as last from lead_count_changes`.execute(store.db)).rows[0]
+  const before = await last()
+  await store.maintain()
+  expect(await last()).toEqual(before)
+  await sql`insert into lead_count_changes (kind, record_id, owner_id, count)
+    select 'sources', 1, 1, 1 from generate_series(1, 1000)`.execute(store.db)
+  await store.maintain()
+  expect(await last()).toMatchObject({ count: 1_200 })
+  const counts = await store.db.selectFrom('lead_counts').select('count').where('owner_id', '=', 1).execute()
+  expect(counts).toEqual([{ count: 1_001 }])
 })

@@ -272,6 +272,7 @@ describe('an audience that lost what it names', () => {
   /** Expects that all operations that need the audience of the campaign fail with this sentence. */
   const expectLost = async (id: number, sentence: RegExp) => {
     expect(await size(id)).toEqual({
+      is_complete: true,
       matched: 0,
       without_address: 0,
       duplicates: 0,
@@ -391,6 +392,7 @@ describe('getCampaignAudience', () => {
     await server.admin.post(suppressions, { address: 'RADIA@example.com' })
     const counts = await size(id)
     expect(counts).toEqual({
+      is_complete: true,
       matched: 8,
       without_address: 1,
       duplicates: 0,

@@ -871,6 +871,7 @@ describe('previewCampaign', () => {
       not_subscribed: 0,
       already_sent: 0,
       without_address: 1,
+      is_complete: true,
       next_run: '2026-03-02',
       unknown_placeholders: ['persons.nothing'],
     })
@@ -883,7 +884,7 @@ describe('previewCampaign', () => {
     expect((await preview()).next_run).toBeNull()
   })
 
-  it('reads persons a page at a time and gives others their turn', async () => {
+  it('looks addresses up a portion at a time and gives others their turn', async () => {
     const id = await campaign()
     const turns = async () => {
       let count = 0

@@ -428,7 +428,7 @@ describe('the index', () => {
 
     await server.store.dialect.fullText.drop(db as never, 'search_index')
     await sql`drop table search_index`.execute(db)
-    await db.deleteFrom('migrations').where('name', 'in', ['0016_search', '0017_flat_lists']).execute()
+    await db.deleteFrom('migrations').where('name', 'in', ['0016_search', '0019_flat_lists']).execute()
     await sql`drop index lead_pipeline_stages_sort_order_id_index`.execute(db)
     await sql`drop index emails_unfiled_index`.execute(db)
     expect(await migrateWithSearch(server.store)).toContain('0016_search')

@@ -3,7 +3,7 @@
 // status.
 import { type SqlBool, sql } from 'kysely'
 import type { Context } from '../../kernel/context.ts'
-import { visible } from '../../kernel/query/visibility.ts'
+import { leadTotals } from '../pipelines/lead-totals.ts'
 
 export interface StageTotal {
   stage: number
@@ -66,13 +66,7 @@ export async function loadStageTotals(
 ): Promise<StageTotal[] | null> {
   const filters = totalFilters(query)
   if (filters === null) return null
-  const rows = ctx.db
-    .selectFrom('lead_totals')
-    .select(['stage_id as stage', (eb) => eb.fn.sum<number>('lead_totals.count').as('count')])
-    .select(sql<string>`cast(sum(units) as text) || '|' || cast(sum(parts) as text)`.as('sum'))
-    .where(visible(ctx, 'lead_totals.owner_id'))
-    .where('stage_id', 'in', [...stages])
-    .groupBy('stage_id')
+  const rows = leadTotals(ctx).where('stage_id', 'in', [...stages])
   return filters
     .reduce(
       (rows, [column, values]) =>

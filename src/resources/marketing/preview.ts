@@ -19,7 +19,10 @@ export const previewCampaign: Handler<'previewCampaign'> = async (ctx, { params,
   const personId = await examplePerson(ctx, query.person_id, 'query.person_id')
   const filled = await fillForPerson(ctx, campaign, personId)
   if (typeof filled === 'string') throw invalid({ 'query.person_id': [filled] })
-  const { reachable, suppressed, not_subscribed, already_sent, without_address } = await countAudience(ctx, campaign)
+  const { reachable, suppressed, not_subscribed, already_sent, without_address, is_complete } = await countAudience(
+    ctx,
+    campaign,
+  )
   return {
     data: {
       subject: filled.subject,
@@ -30,6 +33,7 @@ export const previewCampaign: Handler<'previewCampaign'> = async (ctx, { params,
       not_subscribed,
       already_sent,
       without_address,
+      is_complete,
       next_run: nextRun(ctx, campaign),
       unknown_placeholders: filled.unknown,
     },

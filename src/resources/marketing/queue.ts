@@ -23,7 +23,12 @@ interface Recipient {
   person: AudiencePerson
 }
 
-/** The maximum number of persons per query, addresses per lookup, and e-mails per transaction. */
+/**
+ * The maximum number of persons per query. A query with `q` finds all its persons again, so it
+ * reads far more than one transaction queues.
+ */
+const readAtOnce = 1_000
+/** The maximum number of e-mails per transaction. */
 const atOnce = 100
 
 export const queueMails = defineJob<CampaignRun>({
@@ -48,7 +53,7 @@ export async function queueAll(job: Context, run: CampaignRun, signal?: AbortSig
       ctx.services.log.warn({ campaign: run.campaign_id }, `A campaign run ended. ${problem}`)
       return true
     }
-    const people = await nextPersons(ctx, audience, { after, limit: atOnce })
+    const people = await nextPersons(ctx, audience, { after, limit: readAtOnce })
     const last = people.at(-1)
     if (!last) return true
     const recipients = await notYet(ctx, run, recipientsIn(people))
@@ -105,30 +110,27 @@ export async function addressesInLedger(
   run: CampaignRun,
   recipients: readonly { address: string; personId: number }[],
 ): Promise<ReadonlySet<string>> {
+  if (recipients.length === 0) return new Set()
   const { db } = ctx
   const isLimited = (ctx.user?.visibleOwners ?? null) !== null
   const inSight = db.selectFrom('persons').select('id').where(visible(ctx, 'persons.user_id'))
-  const known = new Set<string>()
   const ofRun = () =>
     db
       .selectFrom('campaign_sends')
       .where('campaign_id', '=', run.campaign_id)
       .where('occurrence', '=', run.occurrence)
       .$if(isLimited, (rows) => rows.where('person_id', 'in', inSight))
-  for (let from = 0; from < recipients.length; from += atOnce) {
-    const some = recipients.slice(from, from + atOnce)
-    const addresses = some.map(({ address }) => address)
-    const withRow = ofRun().select('address').where('address', 'in', addresses).where('state', '!=', 'suppressed')
-    for (const { address } of await withRow.execute()) known.add(address)
-    const ids = some.map(({ personId }) => personId)
-    const reached = ofRun()
-      .select('person_id')
-      .where('person_id', 'in', ids)
-      // A queued e-mail to an earlier address is not sent (sending.ts).
-      .where('state', 'in', ['sending', 'sent', 'uncertain'])
-    const persons = new Set((await reached.execute()).map(({ person_id }) => person_id))
-    for (const { address, personId } of some) if (persons.has(personId)) known.add(address)
-  }
+  const addresses = recipients.map(({ address }) => address)
+  const withRow = ofRun().select('address').where('address', 'in', addresses).where('state', '!=', 'suppressed')
+  const known = new Set((await withRow.execute()).map(({ address }) => address))
+  const ids = recipients.map(({ personId }) => personId)
+  const reached = ofRun()
+    .select('person_id')
+    .where('person_id', 'in', ids)
+    // A queued e-mail to an earlier address is not sent (sending.ts).
+    .where('state', 'in', ['sending', 'sent', 'uncertain'])
+  const persons = new Set((await reached.execute()).map(({ person_id }) => person_id))
+  for (const { address, personId } of recipients) if (persons.has(personId)) known.add(address)
   return known
 }
 

@@ -8,7 +8,7 @@ import type { Context } from '../../kernel/context.ts'
 import type { Handlers } from '../../kernel/handler.ts'
 import type { SqlCaller } from '../../kernel/query/caller-query.ts'
 import { conditionField, likePattern, linkedField, textField, valueField } from '../../kernel/query/filter.ts'
-import { idsOfOwners, visible } from '../../kernel/query/visibility.ts'
+import { idsOfOwners, visible, visibleOwner } from '../../kernel/query/visibility.ts'
 import { defineResource } from '../../kernel/resource/define-resource.ts'
 import { exportOf } from '../../kernel/resource/export.ts'
 import { nameKey } from '../../kernel/resource/named-references.ts'
@@ -121,8 +121,9 @@ const personsCount = (ctx: SqlCaller) =>
     'persons_count',
   )
 
+/** The owner is an expression, so that SQLite does not read all leads of the caller. */
 const leadsCount = (ctx: SqlCaller) =>
-  sql<number>`(select count(*) from leads join persons on persons.id = leads.person_id where persons.organization_id = organizations.id and ${visible(ctx, 'leads.user_id')})`.as(
+  sql<number>`(select count(*) from leads join persons on persons.id = leads.person_id where persons.organization_id = organizations.id and ${visibleOwner(ctx, sql`(leads.user_id + 0)`)})`.as(
     'leads_count',
   )
 

@@ -3,6 +3,7 @@
 import { type Context, now } from '../../kernel/context.ts'
 import { conditions } from '../../kernel/query/filter.ts'
 import { visible } from '../../kernel/query/visibility.ts'
+import { yieldToEventLoop } from '../../kernel/runtime/cooperative.ts'
 import { fold } from '../../kernel/values/format.ts'
 import { contactFilters } from './contacts.ts'
 
@@ -24,19 +25,27 @@ export function consentColumns(
 }
 
 /**
+ * The number of addresses in one query. Addresses that need not be unique become a chain of
+ * comparisons, and SQLite allows a thousand.
+ */
+const atOnce = 400
+
+/**
  * Returns the given addresses that belong to a person who has refused campaigns and whom the caller
  * sees; a run has no user and sees all. `addresses` must be folded.
  */
 export async function refusedAddresses(ctx: Context, addresses: readonly string[]): Promise<ReadonlySet<string>> {
-  if (addresses.length === 0) return new Set()
-  const people = (await personsWith(ctx, addresses))
-    .where('persons.subscribed', '=', 0)
-    .where(visible(ctx, 'persons.user_id'))
   const wanted = new Set(addresses)
-  const refused = (await people.select('emails').execute()).flatMap(({ emails }) =>
-    (JSON.parse(emails) as { value: string }[]).map(({ value }) => fold(value)),
-  )
-  return new Set(refused.filter((address) => wanted.has(address)))
+  const refused = new Set<string>()
+  for (let from = 0; from < addresses.length; from += atOnce) {
+    if (from > 0) await yieldToEventLoop()
+    const people = (await personsWith(ctx, addresses.slice(from, from + atOnce)))
+      .where('persons.subscribed', '=', 0)
+      .where(visible(ctx, 'persons.user_id'))
+    for (const { emails } of await people.select('emails').execute())
+      for (const { value } of JSON.parse(emails) as { value: string }[]) refused.add(fold(value))
+  }
+  return new Set([...refused].filter((address) => wanted.has(address)))
 }
 
 /** Returns the ids of the persons with the address who have not refused campaigns. */

@@ -11,16 +11,15 @@ import type { Handler, Handlers } from '../../kernel/handler.ts'
 import { runDeleteHooks } from '../../kernel/history/delete-hooks.ts'
 import { refuseNamed } from '../../kernel/history/stored-references.ts'
 import { flagField, textField, valueField } from '../../kernel/query/filter.ts'
-import { visible } from '../../kernel/query/visibility.ts'
 import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
 import { nameKey } from '../../kernel/resource/named-references.ts'
 import { uniqueName } from '../../kernel/resource/references.ts'
 import { currencyText } from '../../kernel/values/format.ts'
-import { fromSum, sumOf } from '../../kernel/values/money.ts'
+import { fromSum } from '../../kernel/values/money.ts'
 import { textKey } from '../../kernel/values/names.ts'
 import { transaction, write } from '../../kernel/write/write.ts'
-import { leadsCount } from '../sources/usage.ts'
 import { deferredReply } from '../system/jobs.ts'
+import { leadTotals } from './lead-totals.ts'
 import { isFixedStage, planStages, type StagePlan, type StageRow } from './stages.ts'
 
 declare module '../../kernel/context.ts' {
@@ -63,16 +62,12 @@ async function presentStages(ctx: Context, pipelineIds: readonly number[]): Prom
     .where('lead_pipeline_id', 'in', [...pipelineIds])
     .orderBy('sort_order')
     .execute()
-  const sums = await ctx.db
-    .selectFrom('leads')
-    .select((eb) => [
-      'lead_pipeline_stage_id as stage',
-      eb.fn.countAll<number>().as('count'),
-      sumOf('leads.lead_value').as('sum'),
-    ])
-    .where('lead_pipeline_id', 'in', [...pipelineIds])
-    .where(visible(ctx, 'leads.user_id'))
-    .groupBy('lead_pipeline_stage_id')
+  const sums = await leadTotals(ctx)
+    .where(
+      'stage_id',
+      'in',
+      rows.map(({ id }) => id),
+    )
     .execute()
   const byStage = new Map(sums.map((each) => [each.stage, each]))
   const found = new Map<number, Schema<'Stage'>[]>(pipelineIds.map((id) => [id, []]))
@@ -238,11 +233,7 @@ export const pipelines = defineResource({
     update: 'updatePipeline',
     delete: 'deletePipeline',
   },
-  rows: (ctx, db) =>
-    db
-      .selectFrom('lead_pipelines')
-      .selectAll('lead_pipelines')
-      .select(leadsCount(ctx, 'lead_pipeline_id', 'lead_pipelines.id')),
+  rows: (_ctx, db) => db.selectFrom('lead_pipelines').selectAll('lead_pipelines'),
   sort: { id: 'lead_pipelines.id', name: 'lead_pipelines.name_key', created_at: 'lead_pipelines.created_at' },
   filter: () => ({
     name: textField('lead_pipelines.name_key'),
@@ -268,7 +259,8 @@ export const pipelines = defineResource({
     name: row.name,
     is_default: row.is_default === 1,
     rotten_days: row.rotten_days,
-    leads_count: Number(row.leads_count),
+    // `loadRelated` fills in the stages and the count.
+    leads_count: 0,
     stages: [],
     created_at: row.created_at,
     updated_at: row.updated_at,
@@ -279,7 +271,10 @@ export const pipelines = defineResource({
       ctx,
       replies.map(({ id }) => id),
     )
-    for (const reply of replies) reply.stages = stages.get(reply.id) ?? []
+    for (const reply of replies) {
+      reply.stages = stages.get(reply.id) ?? []
+      reply.leads_count = reply.stages.reduce((total, { leads_count }) => total + leads_count, 0)
+    }
   },
   // Removes the stage totals when the reader of the event has limited visibility, because the
   // totals include all leads that the writer saw.

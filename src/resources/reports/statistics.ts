@@ -5,31 +5,19 @@ import type { Context } from '../../kernel/context.ts'
 import { visible } from '../../kernel/query/visibility.ts'
 import { fromSum, scaledSum, sumOf, weighted } from '../../kernel/values/money.ts'
 import { leadStatus } from '../leads/change-stage.ts'
+import { leadTotals } from '../pipelines/lead-totals.ts'
 import {
   type Average,
   averageFigure,
   figure,
   filteredLeads,
+  isReportOfOwners,
   type ReportFilters,
   scaledCount,
-  sectionOf,
+  sumsBySection,
+  withoutIndex,
 } from './counted-leads.ts'
 import { bucketUnit, type Period, periodBounds, previousStart, splitPeriod } from './period.ts'
-
-interface Counted {
-  section: number
-  count: number
-}
-
-/**
- * Returns the counts of the preceding period (section 0) and of the period (section 1), in
- * ten-thousandths.
- */
-const bothOf = (found: readonly Counted[]): [bigint, bigint] =>
-  [0, 1].map((section) => scaledCount(Number(found.find((each) => each.section === section)?.count ?? 0))) as [
-    bigint,
-    bigint,
-  ]
 
 /**
  * Returns the counts of visible records that were created in the preceding period and in the
@@ -42,19 +30,18 @@ async function created(
   { user_id }: ReportFilters,
 ): Promise<[bigint, bigint]> {
   const [from, to] = periodBounds(period)
-  const found = await ctx.db
+  const { all, now } = await ctx.db
     .selectFrom(table)
-    .select((eb) => [
-      sectionOf('created_at', [previousStart(period), from]).as('section'),
-      eb.fn.countAll<number>().as('count'),
+    .select(({ fn }) => [
+      fn.countAll<number>().as('all'),
+      fn.countAll<number>().filterWhere('created_at', '>=', from).as('now'),
     ])
     .where(visible(ctx, `${table}.user_id`))
     .where('created_at', '>=', previousStart(period))
     .where('created_at', '<=', to)
     .$if(user_id !== undefined, (rows) => rows.where('user_id', '=', user_id ?? 0))
-    .groupBy('section')
-    .execute()
-  return bothOf(found)
+    .executeTakeFirstOrThrow()
+  return [scaledCount(Number(all) - Number(now)), scaledCount(Number(now))]
 }
 
 export async function overview(
@@ -63,21 +50,13 @@ export async function overview(
   filters: ReportFilters,
 ): Promise<Schema<'OverviewStatistics'>> {
   const [from, to] = periodBounds(period)
-  const leads = await filteredLeads(ctx, filters)
-    .select((eb) => [
-      sectionOf('leads.created_at', [previousStart(period), from]).as('section'),
-      eb.fn.countAll<number>().as('count'),
-      sumOf('leads.lead_value').as('sum'),
-    ])
-    .where('leads.created_at', '>=', previousStart(period))
-    .where('leads.created_at', '<=', to)
-    .groupBy('section')
-    .execute()
+  const sections = [previousStart(period), from]
+  const leads = await createdLeads(ctx, filters, sections, to)
+  const [before = 0n, now = 0n] = leads.map(({ count }) => scaledCount(Number(count)))
   const value = (section: number): Average => {
-    const row = leads.find((each) => each.section === section)
-    return row ? { of: scaledSum(row.sum), among: BigInt(row.count) } : { of: 0n, among: 0n }
+    const { sum = '0|0', count = 0 } = leads[section] ?? {}
+    return { of: scaledSum(sum), among: BigInt(count) }
   }
-  const [before, now] = bothOf(leads)
   const days = BigInt(period.days)
   return {
     average_lead_value: averageFigure(value(0), value(1)),
@@ -89,23 +68,17 @@ export async function overview(
   }
 }
 
-/**
- * Returns the counts and value sums of won and lost leads for each section of time. `begins` are
- * the first instants of the sections, and `to` is the last instant.
- */
-const closed = (ctx: Context, filters: ReportFilters, begins: readonly string[], to: string) =>
-  filteredLeads(ctx, filters)
-    .select((eb) => [
-      sectionOf('leads.closed_at', begins).as('section'),
-      'leads.status',
-      eb.fn.countAll<number>().as('count'),
-      sumOf('leads.lead_value').as('sum'),
-    ])
-    .where('leads.status', 'in', [leadStatus.won, leadStatus.lost])
-    .where('leads.closed_at', '>=', begins[0] ?? to)
-    .where('leads.closed_at', '<=', to)
-    .groupBy(['section', 'leads.status'])
-    .execute()
+/** Returns the counts and value sums of new leads for each section of time. */
+const createdLeads = (ctx: Context, filters: ReportFilters, begins: readonly string[], to: string) =>
+  sumsBySection(filteredLeads(ctx, filters), { column: 'leads.created_at', begins, to }, isReportOfOwners(ctx, filters))
+
+/** Returns the counts and value sums of won or lost leads for each section of time. */
+const closed = (ctx: Context, filters: ReportFilters, status: number, begins: readonly string[], to: string) =>
+  sumsBySection(
+    filteredLeads(ctx, filters).where(withoutIndex('status'), '=', status),
+    { column: 'leads.closed_at', begins, to },
+    isReportOfOwners(ctx, filters),
+  )
 
 export async function revenue(
   ctx: Context,
@@ -113,13 +86,11 @@ export async function revenue(
   filters: ReportFilters,
 ): Promise<Schema<'RevenueStatistics'>> {
   const [from, to] = periodBounds(period)
-  const rows = await closed(ctx, filters, [previousStart(period), from], to)
-  const sum = (status: number, section: number): bigint =>
-    scaledSum(rows.find((row) => row.status === status && row.section === section)?.sum ?? '0|0')
-  return {
-    won_revenue: figure(sum(leadStatus.won, 0), sum(leadStatus.won, 1)),
-    lost_revenue: figure(sum(leadStatus.lost, 0), sum(leadStatus.lost, 1)),
+  const compared = async (status: number): Promise<Schema<'ReportFigure'>> => {
+    const [before, now] = await closed(ctx, filters, status, [previousStart(period), from], to)
+    return figure(scaledSum(before?.sum ?? '0|0'), scaledSum(now?.sum ?? '0|0'))
   }
+  return { won_revenue: await compared(leadStatus.won), lost_revenue: await compared(leadStatus.lost) }
 }
 
 export async function totalLeads(
@@ -127,30 +98,20 @@ export async function totalLeads(
   period: Period,
   filters: ReportFilters,
 ): Promise<Schema<'TotalLeadsStatistics'>> {
-  const [from, to] = periodBounds(period)
+  const [, to] = periodBounds(period)
   const buckets = splitPeriod(period, bucketUnit(period))
   const begins = buckets.map((bucket) => bucket.from)
-  const all = await filteredLeads(ctx, filters)
-    .select((eb) => [
-      sectionOf('leads.created_at', begins).as('section'),
-      eb.fn.countAll<number>().as('count'),
-      sumOf('leads.lead_value').as('sum'),
-    ])
-    .where('leads.created_at', '>=', from)
-    .where('leads.created_at', '<=', to)
-    .groupBy('section')
-    .execute()
-  const ended = await closed(ctx, filters, begins, to)
-  const overTime = (rows: readonly (Counted & { sum: string })[]): Schema<'ReportOverTime'> => ({
-    over_time: buckets.map(({ label }, section) => {
-      const row = rows.find((each) => each.section === section)
-      return { label, count: Number(row?.count ?? 0), lead_value: row ? fromSum(row.sum) : 0 }
-    }),
+  const overTime = (rows: Awaited<ReturnType<typeof sumsBySection>>): Schema<'ReportOverTime'> => ({
+    over_time: rows.map(({ section, count, sum }) => ({
+      label: buckets[section]?.label ?? '',
+      count: Number(count),
+      lead_value: fromSum(sum),
+    })),
   })
   return {
-    all: overTime(all),
-    won: overTime(ended.filter(({ status }) => status === leadStatus.won)),
-    lost: overTime(ended.filter(({ status }) => status === leadStatus.lost)),
+    all: overTime(await createdLeads(ctx, filters, begins, to)),
+    won: overTime(await closed(ctx, filters, leadStatus.won, begins, to)),
+    lost: overTime(await closed(ctx, filters, leadStatus.lost, begins, to)),
   }
 }
 
@@ -163,46 +124,64 @@ export interface StageShare extends Schema<'ReportStage'> {
 }
 
 export async function openByStage(ctx: Context, period: Period, filters: ReportFilters): Promise<StageShare[]> {
-  const [from, to] = periodBounds(period)
-  const rows = await filteredLeads(ctx, filters)
-    .innerJoin('lead_pipeline_stages as stage', 'stage.id', 'leads.lead_pipeline_stage_id')
+  const stages = ctx.db
+    .selectFrom('lead_pipeline_stages as stage')
     .innerJoin('lead_pipelines as pipeline', 'pipeline.id', 'stage.lead_pipeline_id')
-    .select((eb) => [
-      'stage.id',
-      'stage.name',
-      'pipeline.name as pipeline',
-      eb.fn.countAll<number>().as('count'),
-      sumOf('leads.lead_value').as('sum'),
-    ])
-    .where('leads.status', '=', leadStatus.open)
-    .$if(!period.isAll, (rows) => rows.where('leads.created_at', '>=', from).where('leads.created_at', '<=', to))
-    .groupBy(['stage.id', 'stage.name', 'pipeline.name', 'pipeline.id', 'stage.sort_order'])
+    .select(['stage.id', 'stage.name', 'pipeline.name as pipeline'])
     .orderBy('pipeline.id')
     .orderBy('stage.sort_order')
-    .execute()
-  return rows.map(({ id, name, pipeline, count, sum }) => ({
-    id,
-    name,
-    pipeline,
-    count: Number(count),
-    lead_value: fromSum(sum),
-  }))
+  const sums = await (period.isAll ? openTotals(ctx, filters) : openLeads(ctx, period, filters)).execute()
+  const byStage = new Map(sums.map((each) => [each.stage, each]))
+  return (await stages.execute()).flatMap(({ id, name, pipeline }) => {
+    const found = byStage.get(id)
+    return found ? [{ id, name, pipeline, count: Number(found.count), lead_value: fromSum(found.sum) }] : []
+  })
+}
+
+/** Selects the sums of all open leads by stage, from the kept totals. */
+const openTotals = (ctx: Context, { pipeline_id, user_id }: ReportFilters) =>
+  leadTotals(ctx)
+    .where('lead_totals.status', '=', leadStatus.open)
+    .$if(user_id !== undefined, (rows) => rows.where('lead_totals.owner_id', '=', user_id ?? 0))
+    .$if(pipeline_id !== undefined, (rows) =>
+      rows.where('lead_totals.stage_id', 'in', (eb) =>
+        eb
+          .selectFrom('lead_pipeline_stages')
+          .select('id')
+          .where('lead_pipeline_id', '=', pipeline_id ?? 0),
+      ),
+    )
+
+/** Selects the sums of the open leads that were created in the period, by stage. */
+function openLeads(ctx: Context, period: Period, filters: ReportFilters) {
+  const [from, to] = periodBounds(period)
+  const stage = withoutIndex('lead_pipeline_stage_id')
+  return filteredLeads(ctx, filters)
+    .select((eb) => [stage.as('stage'), eb.fn.countAll<number>().as('count'), sumOf('leads.lead_value').as('sum')])
+    .where(withoutIndex('status'), '=', leadStatus.open)
+    .where('leads.created_at', '>=', from)
+    .where('leads.created_at', '<=', to)
+    .groupBy(stage)
 }
 
 export async function forecast(ctx: Context, period: Period, filters: ReportFilters): Promise<Schema<'ReportMonth'>[]> {
   const month = ctx.services.store.dialect.monthOf('leads.expected_close_date')
-  const rows = await filteredLeads(ctx, filters)
-    .innerJoin('lead_pipeline_stages as stage', 'stage.id', 'leads.lead_pipeline_stage_id')
+  const stage = withoutIndex('lead_pipeline_stage_id')
+  const sums = filteredLeads(ctx, filters)
     .select((eb) => [
       month.as('month'),
-      'stage.probability',
+      stage.as('stage'),
       eb.fn.countAll<number>().as('count'),
       sumOf('leads.lead_value').as('sum'),
     ])
-    .where('leads.status', '=', leadStatus.open)
+    .where(withoutIndex('status'), '=', leadStatus.open)
     .where('leads.expected_close_date', '>=', period.range.start)
     .where('leads.expected_close_date', '<=', period.range.end)
-    .groupBy([month, 'stage.probability'])
+    .groupBy([month, stage])
+  const rows = await ctx.db
+    .selectFrom(sums.as('sums'))
+    .innerJoin('lead_pipeline_stages as stage', 'stage.id', 'sums.stage')
+    .select(['sums.month', 'stage.probability', 'sums.count', 'sums.sum'])
     .execute()
   return splitPeriod(period, 'month').map(({ label }) => {
     const parts = rows

@@ -1,5 +1,5 @@
-// The use of sources, types and pipelines by leads: the number of leads that refer to
-// a row. A source or type that is in use, or that is the last of its table, cannot be deleted.
+// The use of sources and types by leads: the number of leads that refer to a row. A source or type
+// that is in use, or that is the last of its table, cannot be deleted.
 
 import { sql } from 'kysely'
 import type { Context } from '../../kernel/context.ts'
@@ -9,8 +9,23 @@ import { canSeeOwner, visible } from '../../kernel/query/visibility.ts'
 
 type Column = 'lead_source_id' | 'lead_type_id'
 
-export const leadsCount = (ctx: SqlCaller, column: Column | 'lead_pipeline_id', of: string) =>
-  sql<number>`(select count(*) from leads where ${sql.ref(`leads.${column}`)} = ${sql.ref(of)} and ${visible(ctx, 'leads.user_id')})`.as(
+/**
+ * The columns of lead_counts to compare after the database was copied. Triggers fill the table in
+ * the copy.
+ */
+export const comparedCounts = {
+  name: 'lead_counts',
+  columns: ['kind', 'record_id', 'owner_id', 'count'],
+  key: ['kind', 'record_id', 'owner_id'],
+  json: [],
+}
+
+/**
+ * Returns a column: the number of leads that refer to the row and that the caller sees. Reads the
+ * table lead_counts, which triggers maintain (db/migrations/0017).
+ */
+export const leadsCount = (ctx: SqlCaller, kind: 'sources' | 'types', of: string) =>
+  sql<number>`(select coalesce(sum(kept.count), 0) from lead_counts as kept where kept.kind = ${sql.lit(kind)} and kept.record_id = ${sql.ref(of)} and ${visible(ctx, 'kept.owner_id')})`.as(
     'leads_count',
   )
 

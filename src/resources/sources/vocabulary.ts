@@ -15,7 +15,7 @@ interface Vocabulary {
   noun: string
   table: 'lead_sources' | 'lead_types'
   /** The last segment of the list path, such as `sources`. */
-  entity: string
+  entity: 'sources' | 'types'
   column: 'lead_source_id' | 'lead_type_id'
 }
 
@@ -37,7 +37,7 @@ export const defineVocabulary = ({ noun, table, entity, column }: Vocabulary) =>
     db
       .selectFrom(table)
       .selectAll(table)
-      .select(leadsCount(ctx, column, `${table}.id`)),
+      .select(leadsCount(ctx, entity, `${table}.id`)),
   sort: { id: `${table}.id`, name: `${table}.name_key`, created_at: `${table}.created_at` },
   filter: () => ({ name: textField(`${table}.name_key`) }),
   search: [{ key: `${table}.name_key` }],
