@@ -138,9 +138,9 @@ function contains(ctx: Context, word: string, search: readonly SearchField[]): C
 }
 
 /**
- * Returns a subquery of the ids of the rows that `q` may select, from the search index. Returns null
- * without `q`, for a list without a search index, and for a search that finds rows in other ways
- * too.
+ * Returns a subquery of the ids of the rows that `q` may select, from the search index. Returns
+ * null without `q`, for a list without a search index, and for a search that finds rows in other
+ * ways, too.
  */
 export function searchCandidates(ctx: Context, { q }: QueryValues, search: readonly SearchField[]) {
   const entity = search.flatMap((field) => ('indexed' in field ? field.indexed : []))[0]
