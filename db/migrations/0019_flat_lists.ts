@@ -1,13 +1,13 @@
 // Creates the indexes that let a list be read in the order of a joined table, and the index of
 // received e-mails that belong to no user, lead or person. The ids of search documents now contain
-// their entity (db/search/document-ids.ts), so the word index needs no column for it. The rebuild
-// after the last migration writes the documents anew.
+// their entity (db/search/document-ids.ts), so the word index needs no column for it. PostgreSQL
+// stores their folded texts. The rebuild after the last migration writes the documents anew.
 
 import { type Kysely, sql } from 'kysely'
 import type { Dialect } from '../dialect.ts'
 
 export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
-  for (const statement of [...statements, ...(dialect.name === 'postgres' ? [] : sqliteStatements)])
+  for (const statement of [...statements, ...(dialect.name === 'postgres' ? postgresStatements : sqliteStatements)])
     await sql.raw(statement).execute(db)
   await indexTextAttributes(db, dialect)
 }
@@ -33,6 +33,13 @@ const statements = [
   'create index lead_pipeline_stages_sort_order_id_index on lead_pipeline_stages (sort_order, id)',
   `create index emails_unfiled_index on emails (id)
     where source = 'email' and user_id is null and lead_id is null and person_id is null`,
+]
+
+const postgresStatements = [
+  'drop index search_index_trigram_index',
+  `alter table search_index add column folded text
+    generated always as (accord_search_fold(title || chr(10) || body)) stored`,
+  'create index search_index_trigram_index on search_index using gin (folded gin_trgm_ops) with (fastupdate = off)',
 ]
 
 const wordsOf = (row: string): string => `search_words(${row}title), search_words(${row}body)`
