@@ -34,7 +34,8 @@ export function version1Body(reply: JsonFields, answering: Answering, vocabulary
 interface Meta {
   current_page: number
   from: number | null
-  last_page: number
+  /** Null when the total is not exact. */
+  last_page: number | null
   path: string
   per_page: number
   to: number | null
@@ -43,7 +44,11 @@ interface Meta {
 
 function pageOrList(page: JsonFields, isList: boolean, { fact, path, query }: Answering): JsonFields {
   if (isList) return { data: page.data }
-  const { current_page, from, last_page, per_page, to, total, path: url } = page.meta as Meta
+  const { current_page, from, per_page, to, total, path: url, ...meta } = page.meta as Meta
+  const { next: following } = page.links as { next: string | null }
+  // A page of version 1 always has a last page: at least the next one.
+  const known = Math.max(Math.ceil(total / per_page), following === null ? current_page : current_page + 1)
+  const last_page = meta.last_page ?? known
   const base = url.slice(0, url.length - fact.path.length) + path
   const urlOf = (number: number): string => {
     const parameters = new URLSearchParams(query)

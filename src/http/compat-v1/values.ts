@@ -162,7 +162,9 @@ export function valueOfType(value: unknown, type: string): unknown {
 }
 
 /** The schemas of amounts of money. */
-const amounts = new Set(['Money', 'SignedMoney', 'MoneySum'].map((name) => `#/components/schemas/${name}`))
+const amounts = new Set(
+  ['Money', 'SignedMoney', 'MoneySum', 'NullableMoneySum'].map((name) => `#/components/schemas/${name}`),
+)
 /** The date fields that are timestamps in version 1. */
 const stampedDates = new Set(['expected_close_date', 'expired_at'])
 
