@@ -147,13 +147,13 @@ export const searchHandlers = (searched: () => Searched) =>
       const phrases = [words.map(searchPhrase).filter(Boolean), searchedNumber(q, ctx).slice(-1)]
       const first = await candidates(ctx, { phrases, types, limit: firstWindow })
       let data = await visible(ctx, searched(), words, first)
-      if (data.length < size && first.length === firstWindow)
-        data = await visible(
-          ctx,
-          searched(),
-          words,
-          await candidatesInSight(ctx, searched(), { phrases, types, limit: size }),
-        )
+      let isMore = first.length === firstWindow
+      // Another round reads more matches, because the last one found leads with unreadable addresses.
+      for (let limit = size; data.length < size && isMore; limit *= 8) {
+        const found = await candidatesInSight(ctx, searched(), { phrases, types, limit })
+        data = await visible(ctx, searched(), words, found)
+        isMore = found.length >= limit
+      }
       data = data.slice(0, size)
       const { length } = data
       return {
