@@ -148,7 +148,7 @@ export const searchHandlers = (searched: () => Searched) =>
       const first = await candidates(ctx, { phrases, types, limit: firstWindow })
       let data = await visible(ctx, searched(), words, first)
       let isMore = first.length === firstWindow
-      // Another round reads more matches, because the last one found leads with unreadable addresses.
+      // Each round reads more, because leads with unreadable addresses may fill the one before.
       for (let limit = size; data.length < size && isMore; limit *= 8) {
         const found = await candidatesInSight(ctx, searched(), { phrases, types, limit })
         data = await visible(ctx, searched(), words, found)

@@ -1,9 +1,9 @@
 // Works out in JavaScript what a list shows: which records a user sees, which of them match the
 // filters and the words, and in which order they come.
 
-import { queryParts, searchFold, searchPhrase, searchWords, textKey } from '../../db/schema/search-folding.ts'
-import { fold } from '../../src/kernel/values/format.ts'
-import type { Random } from '../fuzz/random.ts'
+import { queryParts, searchFold, searchPhrase, searchWords, textKey } from '../../../db/schema/search-folding.ts'
+import { fold } from '../../../src/kernel/values/format.ts'
+import type { Random } from '../../fuzz/random.ts'
 import {
   type ActivityRecord,
   createdAt,
