@@ -773,6 +773,30 @@ describe('deleteAttribute', () => {
     expect(await valuesOf(held.id)).toMatchObject({ copy: { id: shared } })
     expect((await server.admin.get(`/files/${own}`)).status).toBe(404)
   })
+
+  it('ends the cursors of its sort, also when another attribute gets its code', async () => {
+    const define = async (type: string): Promise<string> => {
+      const body = { code: 'rank', name: 'Rank', type, entity_type: 'leads' }
+      const { status, body: reply, text } = await server.admin.post('/settings/attributes', body)
+      expect(status, text).toBe(201)
+      return `/settings/attributes/${reply.data.id}`
+    }
+    const path = await define('text')
+    for (const rank of ['a', 'b', 'c'])
+      await server.admin.post('/leads', { title: 'Deal', lead_value: 1, custom_attributes: { rank } })
+    const first = await server.admin.get('/leads?sort=custom_attributes.rank&per_page=1&cursor=')
+    const next = `/leads?sort=custom_attributes.rank&per_page=1&cursor=${first.body.meta.next_cursor}`
+    expect((await server.admin.get(next)).status).toBe(200)
+    expect((await server.admin.delete(path)).status).toBe(200)
+    const refused = async () => {
+      const { status, body } = await server.admin.get(next)
+      return [status, Object.keys(body.errors)]
+    }
+    expect(await refused()).toEqual([422, ['query.sort']])
+    // PostgreSQL does not compare a number with the text `a` of the cursor.
+    await define('price')
+    expect(await refused()).toEqual([422, ['query.cursor']])
+  })
 })
 
 describe('massUpdateAttributes', () => {

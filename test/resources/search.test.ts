@@ -530,6 +530,30 @@ describe('who finds what', () => {
     expect(await refused(await server.as(1, ['persons:write']), 'persons')).toEqual([403, 'forbidden', 'any:read'])
     expect((await server.anonymous.get('/search', { query: { q: 'odon' } })).status).toBe(401)
   })
+
+  it('finds the leads behind many better matches by addresses that the caller may not read', async () => {
+    const ben = await addUser(server, 'Ben', { view: 'individual' })
+    const { db } = server.store
+    const emails = ['ada@example.com', 'xylophone@example.com'].map((value) => ({ value, label: 'work' }))
+    const { body: hidden } = await server.admin.post('/contacts/persons', { name: 'Hidden', emails })
+    const { body: made } = await server.admin.post('/leads', { title: 'Deal', lead_value: 1 })
+    const { id: _id, ...row } = await db
+      .selectFrom('leads')
+      .selectAll()
+      .where('id', '=', made.data.id)
+      .executeTakeFirstOrThrow()
+    const insert = (count: number, change: object) =>
+      db
+        .insertInto('leads')
+        .values(Array.from({ length: count }, () => ({ ...row, ...change })))
+        .execute()
+    await insert(5, { user_id: ben.id, description: `xylophone${' and others'.repeat(50)}` })
+    await insert(600, { title: 'Xylophone', title_key: 'xylophone' })
+    await insert(120, { user_id: ben.id, person_id: hidden.data.id })
+    await searchIndex.rebuildOnline(server.store)
+    expect((await ben.get('/leads?q=xylophone')).body.meta.total).toBe(5)
+    expect(await found('xylophone', {}, ben)).toHaveLength(5)
+  })
 })
 
 it.each([

@@ -169,11 +169,16 @@ const bookkeeping = new Set(['page', 'per_page', 'cursor', 'count', 'include', '
 
 /**
  * Returns a hash of the list, sort and filters. A cursor contains this hash, so that it is refused
- * for any other list, sort or filter.
+ * for any other list, sort or filter. The hash contains the SQL of an expression, because a new
+ * attribute may have the code of a deleted one and another type.
  */
 export function fingerprint(ctx: Context, query: QueryValues, keys: readonly Key[]): string {
   const filters = Object.entries(query).filter(([name]) => !bookkeeping.has(name))
-  const order = keys.map(({ name, descending }) => [name, descending])
+  const order = keys.map(({ name, descending, column, isColumn }) => [
+    name,
+    descending,
+    ...(isColumn ? [] : [sql`${column}`.compile(ctx.db).sql]),
+  ])
   return createHash('sha256')
     .update(JSON.stringify([ctx.path, order, filters.sort(([a], [b]) => (a < b ? -1 : 1))]))
     .digest('base64url')

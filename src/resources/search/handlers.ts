@@ -144,13 +144,13 @@ export const searchHandlers = (searched: () => Searched) =>
       const phrases = [words.map(searchPhrase).filter(Boolean), searchedNumber(q, ctx).slice(-1)]
       const first = await candidates(ctx, { phrases, types, limit: firstWindow })
       let data = await visible(ctx, searched(), words, first)
-      if (data.length < size && first.length === firstWindow)
-        data = await visible(
-          ctx,
-          searched(),
-          words,
-          await candidatesInSight(ctx, searched(), { phrases, types, limit: firstWindow }),
-        )
+      let isMore = first.length === firstWindow
+      // Each round reads more, because leads with unreadable addresses may fill the one before.
+      for (let limit = firstWindow; data.length < size && isMore; limit *= 8) {
+        const found = await candidatesInSight(ctx, searched(), { phrases, types, limit })
+        data = await visible(ctx, searched(), words, found)
+        isMore = found.length >= limit
+      }
       data = data.slice(0, size)
       const { length } = data
       return {

@@ -1,10 +1,10 @@
 // Some thousands of records of each searchable resource, inserted directly, with every kind of link
 // between them. The rows stay in memory, so that a test can work out each list itself.
 
-import { textKey } from '../../src/kernel/values/names.ts'
-import { searchIndex } from '../../src/operations.ts'
-import type { Random } from '../fuzz/random.ts'
-import { start, type TestServer } from './app.ts'
+import { textKey } from '../../../src/kernel/values/names.ts'
+import { searchIndex } from '../../../src/operations.ts'
+import type { Random } from '../../fuzz/random.ts'
+import { start, type TestServer } from '../../support/app.ts'
 
 export interface Owned {
   id: number
