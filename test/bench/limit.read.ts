@@ -6,6 +6,10 @@ import { type Cells, columns, contacts, joins, presentRow, scale } from './limit
 
 type Query = Record<string, string | undefined>
 
+/** The highest number of leads that `q` counts, and that other filters count. */
+const most = 1_000
+const mostFiltered = 100_000
+
 const filters = ['user_id', 'lead_pipeline_stage_id', 'status']
 const sorts = ['id', 'created_at', 'lead_value', 'title']
 const sortColumn: Record<string, string> = { title: 'title_key' }
@@ -97,40 +101,62 @@ export function createReader(database: Database, { base, secret }: { base: strin
     return { where, order, values: used.map((name) => Number(query[name])) }
   }
 
-  function pageOf(query: Query, size: number, offset: number): { total: number; ids: number[]; order: string } {
+  /** `total` is the bound when the list has more leads, and `ids` then has one id more than a page. */
+  interface Found {
+    total: number
+    isExact: boolean
+    ids: number[]
+    order: string
+  }
+
+  function pageOf(query: Query, size: number, offset: number): Found {
     const { where, order, values } = shapeOf(query)
-    if (query.q !== undefined) {
-      const ids = matching(query.q)
-      return { total: ids.length, ids: ids.slice(offset, offset + size), order }
-    }
-    const total = prepared(`select count(*) from leads l ${where}`, 'pluck').get(...values) as number
+    if (query.q !== undefined) return { ...matching(query.q, size, offset), order }
+    const counted =
+      values.length === 0
+        ? 'select count(*) from leads'
+        : `select count(*) from (select 1 from leads l ${where} limit ${mostFiltered + 1})`
+    const total = prepared(counted, 'pluck').get(...values) as number
+    const isExact = values.length === 0 || total <= mostFiltered
     const text = `select l.id from leads l ${where} order by ${order} limit ? offset ?`
-    return { total, ids: prepared(text, 'pluck').all(...values, size, offset) as number[], order }
+    const ids = prepared(text, 'pluck').all(...values, isExact ? size : size + 1, offset) as number[]
+    return { total: isExact ? total : mostFiltered, isExact, ids, order }
   }
 
   /**
-   * Returns the ids of leads that contain these words, newest first. The trigram index returns
-   * candidates, which are then checked.
+   * Returns a page of leads that contain these words, newest first. The trigram index returns
+   * candidates, which are then checked. If there are many, all leads are checked until the page is
+   * full.
    */
-  function matching(q: string): number[] {
+  function matching(q: string, size: number, offset: number): Omit<Found, 'order'> {
     const words = [...new Set(q.toLowerCase().split(/\s+/).filter(Boolean))]
     const test = `(l.title_key like ? escape '\\' or fold(l.description) like ? escape '\\' or p.name_key like ? escape '\\'
       or o.name_key like ? escape '\\' or exists (select 1 from json_each(p.emails) e where instr(fold(e.value ->> '$.value'), ?) > 0))`
     const pieces = words
       .filter((word) => word.length > 2)
       .flatMap((word) => [...word.slice(2)].map((_, at) => word.slice(at, at + 3)))
-    const within =
-      pieces.length > 0 && hasPieces
-        ? `l.id in (select i.entity_id from search_index_pieces f
-      cross join search_index i on i.id = f.rowid and i.entity_type = 'leads' where f.search_index_pieces match ?) and `
-        : ''
-    const text = `select l.id from leads l ${contacts} where ${within}${words.map(() => test).join(' and ')} order by l.id desc`
+    const isIndexed = pieces.length > 0 && hasPieces
+    const tests = words.map(() => test).join(' and ')
     const values = words.flatMap((word) => {
       const pattern = `%${word.replace(/[\\%_]/g, '\\$&')}%`
       return [pattern, pattern, pattern, pattern, word]
     })
     const match = pieces.map((piece) => `"${piece.replaceAll('"', '""')}"`).join(' AND ')
-    return prepared(text, 'pluck').all(...(within === '' ? [] : [match]), ...values) as number[]
+    const first = isIndexed
+      ? `from (select rowid >> 4 as id from search_index_pieces where search_index_pieces match ? and (rowid & 15) = 3) c
+        cross join leads l on l.id = c.id ${contacts}`
+      : `from leads l ${contacts}`
+    const some = prepared(`select l.id ${first} where ${tests} limit ${most + 1}`, 'pluck')
+    const ids = some.all(...(isIndexed ? [match] : []), ...values) as number[]
+    if (ids.length <= most) {
+      ids.sort((one, other) => other - one)
+      return { total: ids.length, isExact: true, ids: ids.slice(offset, offset + size) }
+    }
+    const walk = prepared(
+      `select l.id from leads l ${contacts} where ${tests} order by l.id desc limit ? offset ?`,
+      'pluck',
+    )
+    return { total: most, isExact: false, ids: walk.all(...values, size + 1, offset) as number[] }
   }
 
   function list(path: string, search: string, query: Query) {
@@ -138,17 +164,19 @@ export function createReader(database: Database, { base, secret }: { base: strin
     const size = Number(query.per_page ?? 10)
     const number = Number(query.page ?? 1)
     const offset = (number - 1) * size
-    const { total, ids, order } = pageOf(query, size, offset)
-    const data = ids.length === 0 ? [] : present(byIds(ids.length, order).all(...ids) as Cells[])
-    const last = Math.max(1, Math.ceil(total / size))
+    const { total, isExact, ids, order } = pageOf(query, size, offset)
+    const shown = ids.slice(0, size)
+    const data = shown.length === 0 ? [] : present(byIds(shown.length, order).all(...shown) as Cells[])
+    const last = isExact ? Math.max(1, Math.ceil(total / size)) : null
+    const isMore = isExact ? offset + data.length < total && data.length > 0 : ids.length > size
     const link = linksTo(path, search, 'page')
     return {
       data,
       links: {
         first: link('1'),
-        last: link(`${last}`),
-        prev: number > 1 ? link(`${Math.min(number - 1, last)}`) : null,
-        next: offset + data.length < total && data.length > 0 ? link(`${number + 1}`) : null,
+        last: last === null ? null : link(`${last}`),
+        prev: number > 1 ? link(`${Math.min(number - 1, last ?? number)}`) : null,
+        next: isMore ? link(`${number + 1}`) : null,
       },
       meta: {
         current_page: number,
@@ -158,6 +186,7 @@ export function createReader(database: Database, { base, secret }: { base: strin
         per_page: size,
         to: data.length > 0 ? offset + data.length : null,
         total,
+        is_total_exact: isExact,
       },
     }
   }
@@ -199,6 +228,7 @@ export function createReader(database: Database, { base, secret }: { base: strin
         per_page: size,
         to: null,
         total: null,
+        is_total_exact: null,
         next_cursor: next,
         prev_cursor: prev,
       },

@@ -41,7 +41,7 @@ export function createWriter(database: Database, reader: Reader, { tokenId }: { 
     values (?, ?, ?, 1, ?, 1, ?, ?, ?, 1, ?, ?, ?, ?)`)
   const insertTag = one('insert into lead_tags (lead_id, tag_id) values (?, ?)')
   const insertSearch = one(
-    `insert into search_index (entity_type, entity_id, title, subtitle, body) values ('leads', ?, ?, ?, ?)`,
+    `insert into search_index (id, entity_type, entity_id, title, subtitle, body) values (? * 16 + 3, 'leads', ?, ?, ?, ?)`,
   )
   const updateSearch = one(`update search_index set title = ? where entity_type = 'leads' and entity_id = ?`)
   const updateLead = one(
@@ -108,7 +108,7 @@ export function createWriter(database: Database, reader: Reader, { tokenId }: { 
     }
     const emails = (JSON.parse(person[1]) as { value: string }[]).map(({ value }) => value)
     const named = [person[0], person[2]].filter(Boolean)
-    insertSearch.run(id, body.title, named.join(' · '), [...named, ...emails].join('\n'))
+    insertSearch.run(id, id, body.title, named.join(' · '), [...named, ...emails].join('\n'))
     lead.tags = (tags as Lead['tags']).sort((one, other) => (foldText(one.name) < foldText(other.name) ? -1 : 1))
     return lead
   })
