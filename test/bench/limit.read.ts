@@ -8,7 +8,7 @@ type Query = Record<string, string | undefined>
 
 /** The highest number of leads that `q` counts, and that other filters count. */
 const most = 1_000
-const mostFiltered = 100_000
+const mostFiltered = 50_000
 
 const filters = ['user_id', 'lead_pipeline_stage_id', 'status']
 const sorts = ['id', 'created_at', 'lead_value', 'title']
@@ -101,7 +101,7 @@ export function createReader(database: Database, { base, secret }: { base: strin
     return { where, order, values: used.map((name) => Number(query[name])) }
   }
 
-  /** `total` is the bound when the list has more leads, and `ids` then has one id more than a page. */
+  /** A page of leads. `ids` has one id more when the list has more leads than `total` counts. */
   interface Found {
     total: number
     isExact: boolean

@@ -39,7 +39,7 @@ const server = useSharedServer({
 
 /** The reads that may read all records, with the bound or the reason. */
 const exceptions: Record<string, string> = {
-  kanbanLeads: 'reads up to 5,000 leads of a board together, and sums up 50,000 that filters select',
+  kanbanLeads: 'reads up to 5,000 leads of a board together, and sums up 30,000 that filters select',
 }
 
 let tables: Set<string>

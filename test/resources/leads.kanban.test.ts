@@ -219,7 +219,7 @@ describe('kanbanLeads over 100,000 leads', () => {
       const ids = Array.from({ length: 100 }, (_, index) => index + 1).join()
       const lists = ['user_id', 'lead_source_id', 'lead_type_id', 'lead_pipeline_id', 'tag_id[not]', 'product_id[not]']
       const long = [...lists, 'person_id[not]'].map((name) => `&${name}=${ids}`).join('')
-      // More than 50,000 leads match these filters, so they are not summed up.
+      // More than 30,000 leads match these filters, so they are not summed up.
       const uncounted = await board(`?pipeline_id=${wide.id}&per_page=20${long}`)
       const shown = ({ data }: any) => data.map(({ leads }: any) => leads.data)
       expect(shown(uncounted)).toEqual(shown(whole))

@@ -15,8 +15,11 @@ import type { AnyDefinition, AnyRow, Narrow } from './any-definition.ts'
  */
 const maxInSight = 10_000
 
+/** The highest number of rows that the search index collects for a test. */
+const maxCollected = 20_000
+
 /** The highest number that a list with filters is counted to. */
-const maxFiltered = 100_000
+const maxFiltered = 50_000
 
 /** The filters that every list has. */
 const commonFields = (table: string): Fields => ({
@@ -60,7 +63,10 @@ export async function waysOf(
   if (sight) {
     const ids = { rows: () => sight.ids, text: `${name} in sight`, values: [] }
     const { isExact } = await countUpTo(ctx, ids, maxInSight)
-    if (isExact) return { gathered: selected(ctx, `${name} in sight`, sight.rows, tests), walked, maxTotal: null }
+    if (isExact) {
+      const found = query.q === undefined ? [] : await testOfCandidates(ctx, d, query)
+      return { gathered: selected(ctx, `${name} in sight`, sight.rows, [...found, ...tests]), walked, maxTotal: null }
+    }
   }
   if (query.q === undefined) {
     const most = sight ? maxInSight : tests.length > 0 ? maxFiltered : null
@@ -72,6 +78,22 @@ export async function waysOf(
       selected(ctx, null, () => foundByIds(rows(), id, sql`(${ids})`), tests)
     : selected(ctx, name, rows, [...(await filtersOf(ctx, d, query)), ...part])
   return { gathered, walked, maxTotal: maxGathered }
+}
+
+/**
+ * Returns a condition that tests whether the search index finds a row, which costs less than a test
+ * of its texts. Returns none when the index finds many rows, because it would collect all of them.
+ */
+async function testOfCandidates(
+  ctx: Context,
+  d: AnyDefinition,
+  query: QueryValues,
+): Promise<[] | [Expression<SqlBool>]> {
+  const ids = searchCandidates(ctx, query, d.search)
+  if (ids === null) return []
+  const rows = (): Rows<unknown> => ctx.db.selectFrom(sql`(${ids})`.as('found'))
+  const { isExact } = await countUpTo(ctx, { rows, text: null, values: [] }, maxCollected)
+  return isExact ? [sql<SqlBool>`+${sql.ref(`${d.table}.id`)} in (${ids})`] : []
 }
 
 /** Returns whether a filter by the id of another record selects few rows. */

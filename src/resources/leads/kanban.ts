@@ -32,7 +32,7 @@ interface Page {
  * The highest number of leads whose values are summed up on a board with filters. The search index
  * finds the leads of `q`, which costs more.
  */
-const maxSummed = 50_000
+const maxSummed = 30_000
 
 /**
  * Returns the pipeline of the board and its stages, or only the stage that the query names. Throws
