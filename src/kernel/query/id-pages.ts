@@ -1,6 +1,6 @@
 // Reads the pages of large lists in two steps: first the ids of a page, then the rows with these
 // ids. The statements are cached, and the cost of a page does not grow with the list.
-import { type Expression, sql } from 'kysely'
+import { type Expression, type SqlBool, sql } from 'kysely'
 import type { Context } from '../context.ts'
 import { queryAsCaller, untilNextCommitFor } from './caller-query.ts'
 import type { QueryValues } from './filter.ts'
@@ -232,8 +232,19 @@ async function marksInHalves(ctx: Context, search: MarkSearch, halves: readonly 
 }
 
 async function sizeOf(ctx: Context, { list }: MarkSearch, { where }: Range): Promise<number> {
-  const { sql: text, parameters } = sql`${where}`.compile(ctx.db)
-  const rows = () => list.rows().where(where)
-  const half = { rows, text: list.text && `${list.text} ${text}`, values: [...list.values, ...parameters] }
-  return (await countUpTo(ctx, half, null)).count
+  return (await countUpTo(ctx, withCondition(ctx, list, where), null)).count
+}
+
+/** Returns those rows that also meet a condition. */
+export function withCondition(
+  ctx: Context,
+  { rows, text, values }: FoundRows,
+  condition: Expression<SqlBool>,
+): FoundRows {
+  const { sql: added, parameters } = sql`${condition}`.compile(ctx.db)
+  return {
+    rows: () => rows().where(condition),
+    text: text && `${text} ${added}`,
+    values: [...values, ...parameters],
+  }
 }

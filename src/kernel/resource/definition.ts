@@ -279,10 +279,14 @@ export interface Resource<Reply, Write> {
   found(ctx: Context, query: QueryValues): Promise<Rows<unknown>>
   /**
    * Returns the ids on several pages, each of the rows that also meet a condition. The ids of one
-   * page are in order. `isWalk` says whether to walk through the rows in order, instead of
-   * gathering and sorting them.
+   * page are in the order of its `sort`. `isWalk` says whether to walk through the rows in order,
+   * instead of gathering and sorting them.
    */
-  idsOnPages(ctx: Context, pages: readonly (PagePart & { query: QueryValues; isWalk: boolean })[]): Promise<number[]>
+  idsOnPages(
+    ctx: Context,
+    query: QueryValues,
+    pages: readonly (PagePart & { sort?: string[] | undefined; isWalk: boolean })[],
+  ): Promise<number[]>
   /**
    * Returns the ids on the same page of each group of rows that meet the condition `part`. Rows of
    * a group have the same value of `group`. Reads all rows.

@@ -43,21 +43,13 @@ export const met = <Row>(rows: Rows<Row>, wanted: readonly Expression<SqlBool>[]
 
 type Ways = Pick<IdPagedList<AnyRow>, 'gathered' | 'walked' | 'maxTotal'>
 
-/**
- * Returns the ways to read a list. `narrow` limits it to the children of one record, and `part` to
- * the rows that meet a condition.
- */
-export async function waysOf(
-  ctx: Context,
-  d: AnyDefinition,
-  query: QueryValues,
-  { narrow, part = [] }: { narrow?: Narrow | undefined; part?: readonly Expression<SqlBool>[] } = {},
-): Promise<Ways> {
+/** Returns the ways to read a list. `narrow` limits it to the children of one record. */
+export async function waysOf(ctx: Context, d: AnyDefinition, query: QueryValues, narrow?: Narrow): Promise<Ways> {
   const all = (): Rows<unknown> => d.rows(ctx, ctx.db)
   const rows = narrow ? () => narrow(all()) : all
   const name = narrow ? null : d.table
   const id = `${d.table}.id`
-  const tests = [...(await filtersOf(ctx, d, query, true)), ...part]
+  const tests = await filtersOf(ctx, d, query, true)
   const walked = selected(ctx, name, rows, tests)
   const sight = narrow || hasIdFilter(query) ? null : inSight(ctx, d)
   if (sight) {
@@ -76,13 +68,13 @@ export async function waysOf(
   const gathered = ids
     ? // The words of `q` come before the other values of the statement, so it is not cached.
       selected(ctx, null, () => foundByIds(rows(), id, sql`(${ids})`), tests)
-    : selected(ctx, name, rows, [...(await filtersOf(ctx, d, query)), ...part])
+    : selected(ctx, name, rows, await filtersOf(ctx, d, query))
   return { gathered, walked, maxTotal: maxGathered }
 }
 
 /**
  * Returns a condition that tests whether the search index finds a row, which costs less than a test
- * of its texts. Returns none when the index finds many rows, because it would collect all of them.
+ * of its texts. Returns none when the index finds many rows: SQLite would collect all their ids.
  */
 async function testOfCandidates(
   ctx: Context,

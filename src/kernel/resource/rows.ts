@@ -4,7 +4,7 @@ import { sql } from 'kysely'
 import type { Context } from '../context.ts'
 import { queryByIds } from '../query/caller-query.ts'
 import type { QueryValues } from '../query/filter.ts'
-import { idsOnPages, idsPerGroup, pageByIds } from '../query/id-pages.ts'
+import { idsOnPages, idsPerGroup, pageByIds, withCondition } from '../query/id-pages.ts'
 import { pruneJoins } from '../query/join-plugins.ts'
 import { inOrder, type Rows } from '../query/page.ts'
 import { sortKeys } from '../query/sort-and-cursor.ts'
@@ -35,7 +35,7 @@ export function visibleRows(d: AnyDefinition, entity: string): VisibleRows {
 
     async page(ctx, query, narrow) {
       const list = {
-        ...(await waysOf(ctx, d, query, { narrow })),
+        ...(await waysOf(ctx, d, query, narrow)),
         byIds: async (ids: readonly number[]) => new Map((await byIds(ctx, ids)).map((row) => [row.id, row])),
       }
       return pageByIds(ctx, list, query, await sorts(ctx, query), id)
@@ -56,17 +56,17 @@ export function visibleRows(d: AnyDefinition, entity: string): VisibleRows {
 
     found: async (ctx, query) => (await waysOf(ctx, d, query)).gathered.rows(),
 
-    async idsOnPages(ctx, pages) {
-      const searches = pages.map(async ({ query, part, ...page }) => {
-        const keys = sortKeys(query, await sorts(ctx, query), id)
-        const list = await waysOf(ctx, d, query, { part: [part] })
-        return { ...page, list: page.isWalk ? list.walked : list.gathered, keys, id, reverse: false }
+    async idsOnPages(ctx, query, pages) {
+      const { gathered, walked } = await waysOf(ctx, d, query)
+      const searches = pages.map(async ({ sort, part, ...page }) => {
+        const keys = sortKeys({ sort }, await sorts(ctx, query), id)
+        return { ...page, list: withCondition(ctx, page.isWalk ? walked : gathered, part), keys, id, reverse: false }
       })
       return idsOnPages(ctx, await Promise.all(searches))
     },
 
     async idsPerGroup(ctx, query, { part, group, limit, offset }) {
-      const list = (await waysOf(ctx, d, query, { part: [part] })).gathered
+      const list = withCondition(ctx, (await waysOf(ctx, d, query)).gathered, part)
       return idsPerGroup(ctx, { list, keys: sortKeys(query, await sorts(ctx, query), id), id, group, limit, offset })
     },
 

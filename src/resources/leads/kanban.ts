@@ -112,12 +112,12 @@ function pageOfStage(
   const isWalk = !isById && (count === null || count * count > (offset + limit) * leadCount)
   const stage = isWalk ? stageWithoutIndex : sql<number>`leads.lead_pipeline_stage_id`
   const part = sql<SqlBool>`${stage} = ${id}`
-  return { query: { ...query, sort }, part, isWalk: isWalk || count === null, limit, offset }
+  return { sort, part, isWalk: isWalk || count === null, limit, offset }
 }
 
 /**
- * Returns the sort keys without those that have the same value for all leads of a stage. The order
- * of an index by such a key would have most leads of the stage at its end.
+ * Returns the sort keys, except those with one value for all leads of the stage. An index by such a
+ * key may list these leads last, and a walk would read all other leads first.
  */
 function sortInStage(sort: Query<'kanbanLeads'>['sort'], { code }: Column): string[] | undefined {
   const isOpen = statusOfStage(code) === leadStatus.open
@@ -148,7 +148,7 @@ async function idsOnBoard(
   const pages = columns
     .filter(({ count }) => count === null || window.offset < count)
     .map((column) => pageOfStage(query, column, window, leadCount))
-  return leads.idsOnPages(ctx, pages)
+  return leads.idsOnPages(ctx, query, pages)
 }
 
 /** Returns the number of all leads, which a walk through an index may read. */
