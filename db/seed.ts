@@ -103,12 +103,38 @@ const stages = [
 
 const fixedStages: readonly string[] = ['new', 'won', 'lost']
 
+const invitable = [
+  { attribute: 'type', operator: '{}', value: ['call', 'meeting', 'lunch'] },
+  { attribute: 'notify', operator: '==', value: true },
+  { attribute: 'schedule_to', operator: '>=', value: '{{today}}' },
+]
+
+/** The invitations that participants of an activity with `notify` get. */
 const notices = [
-  { template: 'Activity created', workflow: 'Tell participants of a created activity', event: 'activity.create.after' },
+  {
+    template: 'Activity created',
+    subject: '{%activities.title%}, {%activities.schedule_from%}',
+    workflow: 'Tell participants of a created activity',
+    event: 'activity.create.after',
+    conditions: invitable,
+    // A restored activity was cancelled when it was deleted, so participants are invited again.
+    run_on_restore: 1,
+  },
   {
     template: 'Activity modified',
+    subject: 'Changed: {%activities.title%}, {%activities.schedule_from%}',
     workflow: 'Tell participants of a modified activity',
     event: 'activity.update.after',
+    conditions: [...invitable, { attribute: 'is_rescheduled', operator: '==', value: true }],
+    run_on_restore: 0,
+  },
+  {
+    template: 'Activity cancelled',
+    subject: 'Cancelled: {%activities.title%}, {%activities.schedule_from%}',
+    workflow: 'Tell participants of a cancelled activity',
+    event: 'activity.delete.before',
+    conditions: invitable,
+    run_on_restore: 0,
   },
 ]
 
@@ -214,10 +240,10 @@ async function seedAutomation(db: Db, stamps: Stamps): Promise<void> {
   await db
     .insertInto('email_templates')
     .values(
-      notices.map(({ template }, index) => ({
+      notices.map(({ template, subject }, index) => ({
         id: index + 1,
         ...named(template),
-        subject: `${template} {%activities.title%}`,
+        subject,
         content: activityTable(),
         ...stamps,
       })),
@@ -226,13 +252,14 @@ async function seedAutomation(db: Db, stamps: Stamps): Promise<void> {
   await db
     .insertInto('workflows')
     .values(
-      notices.map(({ workflow, event }, index) => ({
+      notices.map(({ workflow, event, conditions, run_on_restore }, index) => ({
         id: index + 1,
         ...named(workflow),
         entity_type: 'activities',
         event,
         condition_type: 'and',
-        conditions: JSON.stringify([{ attribute: 'type', operator: '{}', value: ['call', 'meeting', 'lunch'] }]),
+        conditions: JSON.stringify(conditions),
+        run_on_restore,
         actions: JSON.stringify([{ id: 'send_email_to_participants', attribute: null, value: index + 1 }]),
         is_active: 1,
         sort_order: index + 1,
@@ -258,9 +285,9 @@ async function seedAutomation(db: Db, stamps: Stamps): Promise<void> {
 function activityTable(): string {
   const lines = [
     ['Title', 'title'],
-    ['Type', 'type'],
     ['From', 'schedule_from'],
     ['To', 'schedule_to'],
+    ['Place', 'location'],
     ['Participants', 'participants'],
   ].map(([label, field]) => `<tr><th align="left">${label}</th><td>{%activities.${field}%}</td></tr>`)
   return `<table>${lines.join('')}</table>`

@@ -17,6 +17,7 @@ export interface ActivitiesTable {
   updated_at: string
   version: Generated<number>
   is_all_day: Generated<number>
+  notify: Generated<number>
 }
 
 export interface ActivityFilesTable {

@@ -13,7 +13,6 @@ export interface Invitation {
   /** Whether the event takes whole days. `start` and `end` are then the starts of days in UTC. */
   isAllDay: boolean
   summary: string
-  description: string | null
   location: string | null
   organiser: { name: string; email: string } | null
   attendees: { name: string; email: string }[]
@@ -22,15 +21,14 @@ export interface Invitation {
    * always has the same bytes.
    */
   created: Date
-  method: 'REQUEST'
+  method: 'REQUEST' | 'CANCEL'
 }
 
 export function inviteOf(invitation: Invitation): string {
-  const { uid, sequence, start, end, isAllDay, summary, description, location, organiser, attendees, created } =
-    invitation
+  const { uid, sequence, start, end, isAllDay, summary, location, organiser, attendees, created, method } = invitation
   const calendar = ical({
     prodId: { company: 'Accord CRM', product: 'Activities', language: 'EN' },
-    method: ICalCalendarMethod.REQUEST,
+    method: ICalCalendarMethod[method],
   })
   calendar.createEvent({
     id: withoutControls(uid),
@@ -43,9 +41,8 @@ export function inviteOf(invitation: Invitation): string {
     // iCalendar does not allow an end equal to the start, so such an event has no end.
     end: end > start ? end : null,
     summary: withoutControls(summary),
-    description,
     location: location === null ? null : withoutControls(location),
-    status: ICalEventStatus.CONFIRMED,
+    status: method === 'CANCEL' ? ICalEventStatus.CANCELLED : ICalEventStatus.CONFIRMED,
     ...(organiser && { organizer: { name: quotable(organiser.name), email: withoutControls(organiser.email) } }),
     attendees: attendees.map(({ name, email }) => ({
       name: quotable(name),

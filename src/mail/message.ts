@@ -28,8 +28,8 @@ export interface OutboundMessage {
    */
   headers?: Record<string, string>
   attachments: OutboundAttachment[]
-  /** An invitation (invite.ts), shown by mail programs and attached as `invite.ics`. */
-  calendar?: { method: 'REQUEST'; content: string }
+  /** A calendar file (invite.ts), shown by mail programs and attached as `invite.ics`. */
+  calendar?: string
 }
 
 export interface OutboundAttachment {
@@ -95,9 +95,10 @@ export async function compose(message: OutboundMessage): Promise<Composed> {
     attachments: [...(await attachmentsOf(message)), ...pictures],
     ...(message.calendar && {
       icalEvent: {
-        method: message.calendar.method,
+        // The header must name the same method as the file (RFC 6047).
+        method: /^METHOD:(\w{1,20})/m.exec(message.calendar)?.[1] ?? 'REQUEST',
         filename: 'invite.ics',
-        content: wholeLines(message.calendar.content),
+        content: wholeLines(message.calendar),
       },
     }),
     disableFileAccess: true,

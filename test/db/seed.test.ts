@@ -19,8 +19,8 @@ const counts: Partial<Record<keyof DB, number>> = {
   tags: 0,
   products: 0,
   warehouses: 0,
-  email_templates: 2,
-  workflows: 2,
+  email_templates: 3,
+  workflows: 3,
   leads: 0,
   events: 0,
 }

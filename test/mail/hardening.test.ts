@@ -46,7 +46,7 @@ describe('the bytes of a mail', () => {
       subject: text,
       from: { address: 'no-reply@crm.example.com', name: text },
       attachments: [attached({ name: text, contentType: `text/plain${end}X: y`, bytes: Buffer.from(text) })],
-      calendar: { method: 'REQUEST', content: text },
+      calendar: `METHOD:${text}`,
       headers: { 'List-Id': text },
     })
     const raw = (await compose(message)).raw.toString('latin1')
@@ -162,7 +162,6 @@ describe('an invitation', () => {
       end: new Date('2026-03-01T10:00:00Z'),
       isAllDay: false,
       summary: text,
-      description: text,
       location: text,
       organiser: { name: text, email: `a@b.co${text}` },
       attendees: [{ name: text, email: `c@d.co${text}` }],

@@ -178,8 +178,10 @@ describe('an invitation', () => {
   })
 
   it('travels as something to answer and as a file', async () => {
-    const made = await wire({ calendar: { method: 'REQUEST', content: inviteOf(invitation) } })
-    expect(made).toMatch(/Content-Type: text\/calendar; charset=utf-8; method=REQUEST/i)
-    expect(made).toContain('invite.ics')
+    for (const method of ['REQUEST', 'CANCEL'] as const) {
+      const made = await wire({ calendar: inviteOf({ ...invitation, method }) })
+      expect(made).toMatch(new RegExp(`Content-Type: text/calendar; charset=utf-8; method=${method}`, 'i'))
+      expect(made).toContain('invite.ics')
+    }
   })
 })

@@ -374,7 +374,7 @@ describe('the user it acts for', () => {
     await migrate(fresh)
     await seed(fresh, { adminName: 'A', adminEmail: 'a@example.com', adminPasswordHash: 'x', now: at })
     const seeded = await fresh.db.selectFrom('workflows').select('changed_by_id').execute()
-    expect(seeded.map((row) => row.changed_by_id)).toEqual([1, 1])
+    expect(seeded.map((row) => row.changed_by_id)).toEqual([1, 1, 1])
     await fresh.close()
   })
 })

@@ -16,7 +16,7 @@ const fields = async (changes: object): Promise<string[]> => Object.keys((await 
 const condition = (attribute: string, operator: string, value?: unknown) => ({ attribute, operator, value })
 
 describe('listWorkflows', () => {
-  it('shows the two that an installation starts with', async () => {
+  it('shows the three that an installation starts with', async () => {
     const { body } = await server.admin.get(`${path}?sort=sort_order`)
     expect(body.data).toMatchObject([
       {
@@ -26,12 +26,20 @@ describe('listWorkflows', () => {
       },
       {
         event: 'activity.update.after',
-        conditions: [{ attribute: 'type', operator: '{}', value: ['call', 'meeting', 'lunch'] }],
+        conditions: [
+          { attribute: 'type', operator: '{}', value: ['call', 'meeting', 'lunch'] },
+          { attribute: 'notify', operator: '==', value: true },
+          { attribute: 'schedule_to', operator: '>=', value: '{{today}}' },
+          { attribute: 'is_rescheduled', operator: '==', value: true },
+        ],
       },
+      { event: 'activity.delete.before' },
     ])
     // A body from GET can be sent with PUT.
-    const { status, body: kept } = await server.admin.put(`${path}/1`, body.data[0])
-    expect([status, kept.data.version]).toEqual([200, 1])
+    for (const workflow of body.data) {
+      const { status, body: kept } = await server.admin.put(`${path}/${workflow.id}`, workflow)
+      expect([status, kept.data.version]).toEqual([200, 1])
+    }
   })
 })
 
@@ -44,7 +52,7 @@ describe('createWorkflow', () => {
       conditions: [],
       actions: [{ ...note, attribute: null }],
       is_active: true,
-      sort_order: 3,
+      sort_order: 4,
     })
     expect(server.events()).toEqual(['settings.workflow.create.before', 'settings.workflow.create.after'])
   })

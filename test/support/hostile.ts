@@ -31,7 +31,7 @@ declare each record; begin
   end loop;
 end $$`
 
-const refused = /\b(un)?listen\b|\bnotify\b|\bpg_notify\b|\bpg_(try_)?advisory/i
+const refused = /(^|;)\s*((un)?listen|notify)\b|\bpg_notify\b|\bpg_(try_)?advisory/i
 
 /** Makes connections throw for statements that poolers and distributed servers do not support. */
 export function refuseUnportable(pools: Pools): Pools {

@@ -21,6 +21,7 @@ export const activityColumns = (): CsvColumns<Schema<'Activity'>> => [
     'schedule_to',
     'is_all_day',
     'is_done',
+    'notify',
     'user_id',
   ),
   nameColumn('user'),

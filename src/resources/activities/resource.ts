@@ -88,6 +88,7 @@ export const activities = defineResource({
     schedule_to: row.schedule_to,
     is_all_day: row.is_all_day === 1,
     is_done: row.is_done === 1,
+    notify: row.notify === 1,
     user_id: row.user_id,
     user: userRef(row.user_id, row.user_name, row.user_email, pictureUrl(ctx, row.user_image)),
     participants: [],

@@ -118,6 +118,7 @@ export async function toActivityRow(body: ActivityBody, writing: Writing<Current
     location: body.location,
     is_all_day: isAllDay ? 1 : 0,
     is_done: isDone ? 1 : 0,
+    ...(body.notify !== undefined && { notify: body.notify ? 1 : 0 }),
     user_id: owner,
   }
 }

@@ -23,6 +23,7 @@ export const emptyActivityFields = (): Pick<
   | 'schedule_from'
   | 'schedule_to'
   | 'is_all_day'
+  | 'notify'
   | 'participants'
   | 'files'
   | `${'lead' | 'person' | 'organization' | 'product' | 'warehouse' | 'quote'}_ids`
@@ -38,6 +39,7 @@ export const emptyActivityFields = (): Pick<
   schedule_from: null,
   schedule_to: null,
   is_all_day: false,
+  notify: false,
   participants: [],
   files: [],
   lead_ids: [],

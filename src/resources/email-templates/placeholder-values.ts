@@ -169,6 +169,7 @@ async function textsOf(
   for (const key of plainFields(ctx.services.contract, placeholderSchemas[entity]))
     texts.set(key, plainText(ctx, key, reply[key]))
   if (entity === 'activities') texts.set('participants', plainText(ctx, 'participants', reply.participants))
+  if (reply.is_all_day === true) for (const [key, text] of dayTexts(ctx, reply)) texts.set(key, text)
   for (const attribute of system.get(entity as EntityType) ?? [])
     texts.set(attribute.code, await readableText(ctx, attribute, reply[attribute.code], known?.names))
   for (const attribute of own.get(entity as EntityType) ?? [])
@@ -184,10 +185,25 @@ function plainText(ctx: Context, key: string, value: unknown): string {
   return /_(at|from|to)$/.test(key) ? momentText(ctx, String(value)) : String(value)
 }
 
-/** Returns a time in the time zone of the installation. Returns a date unchanged. */
+/**
+ * Returns a time or a date in the locale of the installation, such as `27 November 2026 at 09:46
+ * CET`. A time is in the time zone of the installation, which it names.
+ */
 function momentText({ services: { config } }: Context, text: string): string {
-  const time = DateTime.fromISO(text, { zone: config.timezone })
-  return text.includes('T') && time.isValid ? time.toFormat('yyyy-MM-dd HH:mm') : text
+  const time = DateTime.fromISO(text, { zone: config.timezone, locale: config.locale })
+  if (!time.isValid) return text
+  return time.toLocaleString(text.includes('T') ? DateTime.DATETIME_FULL : DateTime.DATE_FULL)
+}
+
+/** Returns the first and the last day of an activity that takes whole days. */
+function dayTexts(ctx: Context, { schedule_from, schedule_to }: Reply): [key: string, text: string][] {
+  const zone = ctx.services.config.timezone
+  const day = (time: unknown, back: number): string =>
+    momentText(ctx, DateTime.fromISO(String(time), { zone }).minus({ days: back }).toFormat('yyyy-MM-dd'))
+  return [
+    ['schedule_from', day(schedule_from, 0)],
+    ['schedule_to', day(schedule_to, 1)],
+  ]
 }
 
 export async function readableText(
@@ -202,6 +218,7 @@ export async function readableText(
       return currencyText(Number(value), ctx.services.config)
     case 'boolean':
       return value ? 'Yes' : 'No'
+    case 'date':
     case 'datetime':
       return momentText(ctx, String(value))
     case 'select':

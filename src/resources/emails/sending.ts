@@ -172,7 +172,7 @@ async function composeMessage(ctx: Context, id: number): Promise<OutboundMessage
     // automatic replies.
     ...(mail.user_id === null && { headers: { 'Auto-Submitted': 'auto-generated' } }),
     attachments: files.filter((file) => file !== invitation),
-    ...(invitation && { calendar: { method: 'REQUEST', content: await readTextStream(invitation.content()) } }),
+    ...(invitation && { calendar: await readTextStream(invitation.content()) }),
   }
 }
 

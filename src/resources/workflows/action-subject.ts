@@ -19,6 +19,8 @@ export interface ActionSubject {
   /** The current record, or the record before its deletion. */
   record: Snapshot
   isGone: boolean
+  /** Whether the event of the run is the deletion of the record. */
+  isDeletion: boolean
 }
 
 /**
@@ -76,9 +78,10 @@ export async function loadActionSubject(
   entity: Entity,
   id: number,
   last: Snapshot,
+  isDeletion: boolean,
 ): Promise<ActionSubject> {
   const now = (await workflowResources[entity].getMany(ctx, [id])).get(id) as Snapshot | undefined
-  return { entity, id, record: now ?? last, isGone: now === undefined }
+  return { entity, id, record: now ?? last, isGone: now === undefined, isDeletion }
 }
 
 /** Throws a Problem when the record is deleted, because it can no longer be changed. */

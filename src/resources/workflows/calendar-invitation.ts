@@ -1,6 +1,6 @@
 // The calendar invitation attached to e-mails about an activity. The file is stored
-// before the transaction that creates the e-mail. No invitation is attached if the activity is
-// deleted, or if it lacks a start or end time.
+// before the transaction that creates the e-mail. After the deletion of the activity, it cancels the
+// meeting (RFC 5546). It never holds the comment of the activity, which is for colleagues.
 import { Readable } from 'node:stream'
 import type { Schema } from '../../contract/types.ts'
 import { type Context, canCall } from '../../kernel/context.ts'
@@ -69,16 +69,16 @@ const organiserAddress = ({ services: { config } }: Context, own: string): strin
 
 export async function uploadInvitation(
   ctx: Context,
-  { entity, record, isGone }: ActionSubject,
+  { entity, record, isGone, isDeletion }: ActionSubject,
 ): Promise<Uploads | null> {
   const { schedule_from: from, schedule_to: to } = record as Partial<Schema<'Activity'>>
-  if (entity !== 'activities' || isGone || !from || !to) return null
+  // Between the event and this run the record may have been deleted or restored.
+  if (entity !== 'activities' || isGone !== isDeletion || !from || !to) return null
   const { timezone } = ctx.services.config
   const {
     id,
     version,
     title,
-    comment,
     location,
     user,
     updated_at,
@@ -86,17 +86,17 @@ export async function uploadInvitation(
   } = record as unknown as Schema<'Activity'>
   const text = inviteOf({
     uid: `activity-${id}@${ctx.services.config.mailDomain}`,
-    sequence: version,
+    // A cancellation needs a higher number than the invitation that it cancels.
+    sequence: isDeletion ? version + 1 : version,
     start: calendarDate(from, { isAllDay, zone: timezone }),
     end: calendarDate(to, { isAllDay, zone: timezone }),
     isAllDay,
     summary: title ?? '',
-    description: comment,
     location,
     organiser: user && { name: user.name, email: organiserAddress(ctx, user.email) },
     attendees: (await mailableParticipants(ctx, record)).map(({ name, addresses: [email = ''] }) => ({ name, email })),
     created: new Date(updated_at),
-    method: 'REQUEST',
+    method: isDeletion ? 'CANCEL' : 'REQUEST',
   })
   const upload = await ctx.services.files.receive(Readable.from([Buffer.from(text)]), inviteKey)
   return { files: new Map([[inviteKey, upload]]), kept: new Set() }

@@ -1,5 +1,7 @@
 // The fields of each entity that workflow conditions can compare, and how their values compare.
 import type { Context } from '../../kernel/context.ts'
+import type { Snapshot } from '../../kernel/write/events.ts'
+import { isRescheduled } from '../activities/invitations.ts'
 import { type Attribute, attributesOf } from '../attributes/attribute-set.ts'
 
 export type Entity = 'leads' | 'activities' | 'persons' | 'quotes'
@@ -18,6 +20,8 @@ export interface ComparableField {
   lookup?: 'users'
   /** Whether the elements of the list are tag ids. */
   tags?: true
+  /** Derives the value from the event: the record before, null for a new record, and after. */
+  derived?: (before: Snapshot | null, after: Snapshot) => boolean
 }
 
 const orderOperators = ['==', '!=', '>=', '<=', '>', '<', 'changed_to'] as const
@@ -64,6 +68,8 @@ const builtInFields: Record<Entity, Readonly<Record<string, ComparableField>>> =
     schedule_to: { kind: 'datetime' },
     user_id: { kind: 'choice', lookup: 'users' },
     is_done: { kind: 'boolean' },
+    notify: { kind: 'boolean' },
+    is_rescheduled: { kind: 'boolean', derived: isRescheduled },
   },
 }
 

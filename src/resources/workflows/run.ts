@@ -178,7 +178,13 @@ async function requirePermitted<C extends Context>(ctx: C, run: Run, { id }: Act
 }
 
 const about = (ctx: Context, run: Run, last: Snapshot) =>
-  loadActionSubject(ctx, run.entity_type as Entity, run.entity_id, last)
+  loadActionSubject(
+    ctx,
+    run.entity_type as Entity,
+    run.entity_id,
+    last,
+    triggerOfEvent(run.event).endsWith('.delete.before'),
+  )
 
 /**
  * Returns whether the error is a refusal, which ends the run; the run stores its message. After any

@@ -21,7 +21,8 @@ export const testWorkflow: Handler<'testWorkflow'> = inSteps(async (ctx, { param
   // A record that the caller may not read is reported as missing, so that the caller does not learn
   // that it exists.
   if (!record) throw invalid({ entity_id: [`No ${noun} has id ${id}.`] })
-  const about = { entity: workflow.entity_type, id, record, isGone: workflow.event.endsWith('.delete.before') }
+  const isDeletion = workflow.event.endsWith('.delete.before')
+  const about = { entity: workflow.entity_type, id, record, isGone: isDeletion, isDeletion }
   const acting = await actingOf(ctx, workflow, id)
   const answer = typeof acting === 'string' ? refused(workflow, acting) : await answerOf(ctx, workflow, record)
   return { data: { ...answer, actions: await actionsOf(ctx, workflow, about, acting) } }
