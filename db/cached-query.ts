@@ -102,8 +102,8 @@ export async function runWithLists<Row>(
 
 /**
  * Runs a query whose statement is cached at a place, or anew without one. Queries with equal keys
- * must have the same SQL. The SQL has slots for the values. SQL without slots has the values
- * themselves, as its last parameters; throws if it has others.
+ * must have the same SQL. The SQL has slots for the values. SQL that was built with the
+ * values themselves must have them as its last parameters, in this order. Otherwise this throws.
  */
 export async function runCached<Row>(
   db: Db,

@@ -2,7 +2,7 @@
 // in a transaction of its own, and then completes the removal. After a crash, the next attempt
 // continues, because a step finds the records that are left.
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
-import { signedInAgain } from '../kernel/auth/tokens.ts'
+import { signedInAs } from '../kernel/auth/tokens.ts'
 import { assertCanCall, type Context, now, type Origin, systemContext } from '../kernel/context.ts'
 import { Problem } from '../kernel/errors.ts'
 import { settleRules } from '../kernel/resource/replace-named.ts'
@@ -174,7 +174,7 @@ async function actingContext<C extends Context, Request extends object>(
   { user_id: userId, request }: Payload<Request>,
 ): Promise<C> {
   if (userId === null) return ctx
-  const user = await signedInAgain(ctx, userId)
+  const user = await signedInAs(ctx.db, userId)
   if (!user) throw new BuryJob('The user who started this was deleted or is inactive.')
   const acting = { ...ctx, user }
   assertCanCall(acting, operation(request))

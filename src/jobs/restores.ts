@@ -1,6 +1,6 @@
 // Restores the records that a deletion deleted together with its record, by a job if they are many.
 
-import { signedInAgain } from '../kernel/auth/tokens.ts'
+import { signedInAs } from '../kernel/auth/tokens.ts'
 import { type Context, type Origin, systemContext } from '../kernel/context.ts'
 import type { Archive } from '../kernel/history/archive.ts'
 import { restoreCompanions } from '../kernel/history/restore.ts'
@@ -41,7 +41,7 @@ export const restoreJob = defineJob<Payload>({
         async (ctx) => {
           if (!(await run.holdsLease(ctx))) return false
           // The restore was allowed when it began. Without its user, the system is the author.
-          const user = userId === null ? null : ((await signedInAgain(ctx, userId)) ?? null)
+          const user = userId === null ? null : await signedInAs(ctx.db, userId)
           const acting = { ...ctx, user }
           for (const companion of companions.slice(done, done + stepSize))
             await savepoint(acting, () => restoreCompanions(acting, [companion], []))

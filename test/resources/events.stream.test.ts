@@ -1,7 +1,7 @@
 // The change feed as server-sent events over real connections: events arrive immediately, a resumed
 // stream misses none, and a stream ends with its token.
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { issueToken, signedInAgain } from '../../src/kernel/auth/tokens.ts'
+import { issueToken, signedInAs } from '../../src/kernel/auth/tokens.ts'
 import { type Context, systemContext } from '../../src/kernel/context.ts'
 import { nextPart } from '../../src/resources/events/shared-parts.ts'
 import { adminPassword, start } from '../support/app.ts'
@@ -223,7 +223,7 @@ describe('the streams of a user', () => {
     const { services } = server.app
     const [one, other] = [await addUser('global'), await addUser('individual')]
     const contextOf = async ({ id }: { id: number }, query = ''): Promise<Context> => {
-      const user = await signedInAgain(systemContext(services, 'api'), id)
+      const user = await signedInAs(services.store.db, id)
       return { ...systemContext(services, 'api'), user: user ?? null, query }
     }
     const [place = 0] = (await logged(0)).slice(-1)

@@ -124,7 +124,8 @@ function normalize(value: unknown, shape: Shape, place: Place, reading: Reading)
   const branch = choose(value, shape)
   if (branch !== shape) {
     const entity = shape['x-reference']
-    // Without its unknown keys, `{ id, name }` could name another record than its id does.
+    // `{ id: 7, name: 'Ada' }` without the unknown key `id` would find a record by name that is not
+    // record 7, so unknown keys are refused here.
     const isNamed = entity !== undefined && isJsonObject(value)
     const result = normalize(value, branch, place, isNamed ? { ...reading, strict: true } : reading)
     if (entity !== undefined && isJsonObject(result) && areValid(result, branch))

@@ -1,12 +1,10 @@
 // Issues and verifies bearer tokens, and loads the user of a token with permissions and
 // visibility. sessions.ts handles sessions.
-import { LRUCache } from 'lru-cache'
 import type { Db, Store } from '../../../db/store.ts'
 import type { CallingToken, Context, CurrentUser, Services } from '../context.ts'
 import { Problem } from '../errors.ts'
 import { untilNextCommit } from '../query/caller-query.ts'
 import { daysMs, stamp } from '../runtime/clock.ts'
-import { perOwner } from '../runtime/per-owner.ts'
 import { writeAside } from '../runtime/unavailable.ts'
 import { isInRanges } from './ip-ranges.ts'
 import { constantTimeEquals, newSecret, sha256Hex } from './secrets.ts'
@@ -156,42 +154,8 @@ async function activeMsOf(store: Store, id: number): Promise<number> {
 }
 
 /** Returns the user that a row with `callerColumns` describes. */
-export const userOfCaller = async (
-  store: Store,
-  row: Omit<UserRow, 'id'> & { user_id: number },
-): Promise<CurrentUser> => internUser(store, await userOf(store.db, { ...row, id: row.user_id }))
-
-/**
- * The maximum number of cached user objects per store. When a user object is evicted, the
- * statements cached for it are freed with it.
- */
-const maxUsers = 300
-const lastSeen = perOwner(
-  (_store: Store) => new LRUCache<number, { text: string; user: CurrentUser }>({ max: maxUsers }),
-)
-
-/**
- * Returns the cached user object if the user is unchanged, because compiled statements are cached
- * per user object.
- */
-function internUser(store: Store, user: CurrentUser): CurrentUser {
-  const users = lastSeen(store)
-  const { permissions } = user
-  const text = JSON.stringify({ ...user, permissions: permissions === 'all' ? permissions : [...permissions] })
-  const before = users.get(user.id)
-  if (before?.text === text) return before.user
-  users.set(user.id, { text, user })
-  return user
-}
-
-/**
- * Loads a user like `signedInAs`, but returns the cached user object if the user is unchanged.
- * Compiled statements are cached per user object.
- */
-export async function signedInAgain({ services, db }: Pick<Context, 'services' | 'db'>, id: number) {
-  const user = await signedInAs(db, id)
-  return user && internUser(services.store, user)
-}
+export const userOfCaller = (store: Store, row: Omit<UserRow, 'id'> & { user_id: number }): Promise<CurrentUser> =>
+  userOf(store.db, { ...row, id: row.user_id })
 
 /**
  * Loads a user for later work in the user's name, such as a job. Returns null when the user was

@@ -1,5 +1,6 @@
 // Queries of a resource whose SQL depends on the caller: the rows that the caller may see. Their
-// statements are cached for each kind of caller, and the totals of lists until the next commit.
+// statements are cached for each user, token abilities and operation, and the totals of lists until
+// the next commit.
 import { createHash } from 'node:crypto'
 import type { Compilable } from 'kysely'
 import { LRUCache } from 'lru-cache'

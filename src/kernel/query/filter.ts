@@ -151,8 +151,9 @@ export function searchCandidates(ctx: Context, { q }: QueryValues, search: reado
 }
 
 /**
- * Returns the conditions that the search index adds to those of the texts. Short words must begin a
- * word; for other words the index only finds candidates, which a test does not need.
+ * Returns the conditions that the search index adds to those of the texts. A word of one or two
+ * letters matches only the beginning of a word. For longer words the index only narrows the rows,
+ * so a test of rows that were found in another way needs no index.
  */
 function candidates(
   ctx: Context,

@@ -273,8 +273,8 @@ export interface Resource<Reply, Write> {
    */
   query(ctx: Context, query: QueryValues): Promise<Rows<object>>
   /**
-   * Returns a query of the rows that the filters select, in no order. It is for few rows: the
-   * search index finds those of `q`.
+   * Returns a query of the rows that the filters select, in no order. Use it when
+   * few rows match. The search index finds the rows of `q`.
    */
   found(ctx: Context, query: QueryValues): Promise<Rows<unknown>>
   /**

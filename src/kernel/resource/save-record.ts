@@ -38,8 +38,8 @@ export function createSaver(
   }
 
   /**
-   * Returns the reply after a write. `shown` is the record during the write, which is still current
-   * unless links changed since. The reply is a copy, because listeners get `shown`.
+   * Returns the reply after a write. `shown` was read during the write. The record is read again
+   * only if links changed after that. The reply is a copy, because listeners get `shown`.
    */
   const replyOf = async (ctx: Context, id: number, shown: Snapshot, isLinked: boolean): Promise<Snapshot> =>
     isLinked ? reader.toReply(ctx, await reader.findWritten(ctx, id)) : structuredClone(shown)

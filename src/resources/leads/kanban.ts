@@ -96,9 +96,9 @@ async function sumsOf(
 }
 
 /**
- * Returns the page of a stage. A walk through the order of all leads reads about `leads / count`
- * rows for each row of the page; without it, all leads of the stage are read and sorted. The order
- * by id needs no choice, because the index on stages supplies it.
+ * Returns the page of a stage. A walk reads all leads in their order: about 100 leads for each one
+ * that it shows if the stage has 1 % of the leads. The other way reads and sorts all leads of the
+ * stage. The order by id needs no choice, because the index on stages supplies it.
  */
 function pageOfStage(
   query: Query<'kanbanLeads'>,

@@ -2,7 +2,7 @@
 // for workflows. Its placeholders show only what this user sees, because the e-mail may carry a
 // value to an address of the user's choice, such as the host of a link.
 import { operations } from '../../contract/operations.gen.ts'
-import { signedInAgain } from '../../kernel/auth/tokens.ts'
+import { signedInAs } from '../../kernel/auth/tokens.ts'
 import type { Context } from '../../kernel/context.ts'
 import { placeholdersFrom, placeholdersOfPersons } from '../email-templates/placeholder-values.ts'
 import type { Placeholders } from '../email-templates/placeholders.ts'
@@ -15,7 +15,7 @@ export const requireCampaignAbilities = (ctx: Context): void =>
 
 /** Returns the context with the editor's rights; null when the user is deleted or inactive. */
 async function actAsEditor(ctx: Context, userId: number | null): Promise<Context | null> {
-  const user = userId === null ? null : await signedInAgain(ctx, userId)
+  const user = userId === null ? null : await signedInAs(ctx.db, userId)
   return user && { ...ctx, user }
 }
 

@@ -1,6 +1,6 @@
-// The calendar invitation attached to e-mails about an activity. The file is stored
-// before the transaction that creates the e-mail. After the deletion of the activity, it cancels the
-// meeting (RFC 5546). It never holds the comment of the activity, which is for colleagues.
+// The calendar invitation attached to e-mails about an activity. The file is stored before the
+// transaction that creates the e-mail. After the deletion of the activity, it cancels the meeting
+// (RFC 5546). It never holds the comment of the activity, which is for colleagues.
 import { Readable } from 'node:stream'
 import type { Schema } from '../../contract/types.ts'
 import { type Context, canCall } from '../../kernel/context.ts'

@@ -2,7 +2,7 @@
 // lock that lets only one process work on an import.
 import { operations } from '../../../contract/operations.gen.ts'
 import { acquireLock, releaseLock } from '../../../jobs/locks.ts'
-import { signedInAgain } from '../../../kernel/auth/tokens.ts'
+import { signedInAs } from '../../../kernel/auth/tokens.ts'
 import { type Context, hasPermission, type Services, systemContext } from '../../../kernel/context.ts'
 import { ImportStop, takenOver } from '../errors.ts'
 import type { ImportRow } from '../settings.ts'
@@ -47,7 +47,7 @@ export const unlockImport = (run: ImportRun): Promise<void> => releaseLock(runCo
  * `ImportStop` when the user may no longer import.
  */
 export async function asImportUser<C extends Context>(ctx: C, { user_id: id }: ImportRow): Promise<C> {
-  const user = id === null ? null : await signedInAgain(ctx, id)
+  const user = id === null ? null : await signedInAs(ctx.db, id)
   const stopped = { kind: 'import' } as const
   if (!user)
     throw new ImportStop('The import runs with the permissions of its user, who was deleted or is inactive.', stopped)
