@@ -89,6 +89,21 @@ describe('a workflow', () => {
     expect([won.before.status, won.after.status, won.changed.includes('status')]).toEqual([1, 2, true])
   })
 
+  it('runs for a lead that is won or lost from its creation', async () => {
+    const ids = [await workflow({ event: 'lead.won' }), await workflow({ event: 'lead.lost' })]
+    server.events()
+    const lead = await make.lead({ lead_pipeline_stage_id: 5 })
+    expect(server.events()).toEqual(['lead.create.before', 'lead.create.after', 'lead.won'])
+    await make.lead({ lead_pipeline_stage_id: 6 })
+    await make.lead()
+    await server.work()
+    const all = await Promise.all(ids.map((id) => ownRuns(id)))
+    expect(all.map((each) => each.length)).toEqual([1, 1])
+    const feed = (await server.admin.get(`/events?entity_type=leads&entity_id=${lead.id}`)).body.data
+    const won = feed.find(({ name }: { name: string }) => name === 'lead.won')
+    expect([won.before, won.after.status, won.changed.includes('status')]).toEqual([null, 2, true])
+  })
+
   it('passes over a record that comes back, unless it is to run for that', async () => {
     const event = 'lead.create.after'
     const [plain, opting] = [await workflow({ event }), await workflow({ event, run_on_restore: true })]

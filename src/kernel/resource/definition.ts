@@ -116,10 +116,11 @@ export interface RecordRules<Row, Write, Reply, SortKey extends string, WriteFie
    */
   replacing?: (ctx: Context, row: Row, named: NamedRecord, by: number) => Promise<Write>
   /**
-   * Returns the names of further events to emit after the events of an update, such as `lead.won`.
+   * Returns the names of further events to emit after the events of a creation, whose `before` is
+   * undefined, or of an update, such as `lead.won`.
    * These events have no suffix.
    */
-  followUpEvents?: (before: Snapshot, after: Snapshot) => EventBase[]
+  followUpEvents?: (before: Snapshot | undefined, after: Snapshot) => EventBase[]
   /**
    * Runs before a deletion. Throws to refuse the deletion, or deletes rows that belong to the
    * record.

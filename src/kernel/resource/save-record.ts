@@ -57,6 +57,7 @@ export function createSaver(
       shown = await reader.toReply(ctx, row)
       return { id, entity: shown }
     })
+    await emitFollowUps(ctx, { d, facts }, id, [undefined, shown])
     return { id, shown, isLinked: await saveLinks(ctx, id, body, true) }
   }
 
@@ -167,9 +168,10 @@ async function emitFollowUps(
   ctx: Context,
   { d, facts: { entity } }: Pick<ResourceParts, 'd' | 'facts'>,
   id: number,
-  [before, after]: readonly [Snapshot, Snapshot],
+  [before, after]: readonly [Snapshot | undefined, Snapshot],
 ): Promise<void> {
+  const names = d.followUpEvents?.(before, after) ?? []
+  if (names.length === 0) return
   const changed = changedKeys(before, after, derivedKeysOf(ctx, entity))
-  for (const name of d.followUpEvents?.(before, after) ?? [])
-    await emitOnly(ctx, name, { entity, id, before, shown: after, changed })
+  for (const name of names) await emitOnly(ctx, name, { entity, id, ...(before && { before }), shown: after, changed })
 }

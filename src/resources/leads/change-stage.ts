@@ -54,10 +54,11 @@ const outcomeByStatus: Record<number, EventBase> = {
 }
 
 /**
- * Returns the additional event of an update that changes the status of a lead, else none.
+ * Returns the additional event of an update that changes the status of a lead, or of the creation of
+ * a lead that is already won or lost; else none.
  */
-export const outcomeEvents = (before: Snapshot, after: Snapshot): EventBase[] =>
-  before.status === after.status ? [] : [outcomeByStatus[Number(after.status)] ?? []].flat()
+export const outcomeEvents = (before: Snapshot | undefined, after: Snapshot): EventBase[] =>
+  (before?.status ?? leadStatus.open) === after.status ? [] : [outcomeByStatus[Number(after.status)] ?? []].flat()
 
 const allStages = cachedQuery((db: Db) =>
   db
