@@ -1,0 +1,47 @@
+// Rules about the values that clients send: each text has a maximum length, and each integer bounds.
+import { namePlace, type Path, type SchemaObject } from '../read.ts'
+import type { LintContext, Rule } from '../rule.ts'
+import { bodiesIn, parametersIn, reachable, schemasIn, typesOf } from './reach.ts'
+
+/** Formats whose length follows from the format itself, or for `binary` from the limit of the form. */
+const shortFormats = new Set(['date', 'date-time', 'binary'])
+
+export const textsAreBounded: Rule = (context) => {
+  for (const { schema, at } of sentSchemas(context)) {
+    const { maxLength, format, pattern, enum: values } = schema
+    if (!typesOf(schema).includes('string') || maxLength !== undefined || values !== undefined) continue
+    if ('const' in schema || shortFormats.has(String(format)) || isShort(pattern)) continue
+    context.report(
+      at,
+      namePlace(context.document, at),
+      'clients send this text, and without a maximum length it may take megabytes; add maxLength.',
+    )
+  }
+}
+
+/** Returns whether the pattern covers the whole text and repeats each of its parts a limited number of times. */
+function isShort(pattern: unknown): boolean {
+  if (typeof pattern !== 'string' || !/^\^.*\$$/.test(pattern)) return false
+  const withoutClasses = pattern.replaceAll(/\\./g, 'x').replaceAll(/\[[^\]]*\]/g, 'x')
+  return !/[*+]|\{\d+,\}/.test(withoutClasses)
+}
+
+export const integersAreBounded: Rule = (context) => {
+  for (const { schema, at } of sentSchemas(context)) {
+    if (!typesOf(schema).includes('integer') || schema.enum !== undefined || 'const' in schema) continue
+    const missing = [
+      ...(schema.minimum === undefined && schema.exclusiveMinimum === undefined ? ['minimum'] : []),
+      ...(schema.maximum === undefined && schema.exclusiveMaximum === undefined ? ['maximum'] : []),
+    ]
+    if (missing.length === 0) continue
+    context.report(
+      at,
+      namePlace(context.document, at),
+      `clients send this integer, and one that no column holds would be a server error; add ${missing.join(' and ')}.`,
+    )
+  }
+}
+
+/** Yields every schema in the bodies and parameters of the contract. */
+const sentSchemas = (context: LintContext): Generator<{ schema: SchemaObject; at: Path }> =>
+  reachable(context.document, [...schemasIn(bodiesIn(context)), ...parametersIn(context)])
