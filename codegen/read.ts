@@ -91,8 +91,8 @@ export interface Contract {
   /** The document as written in openapi.yaml, with `default` responses. */
   source: ContractDocument
   /**
-   * The first error of the YAML parser, with its place and source line. If there is one, the document
-   * is empty. Further errors usually follow from the first.
+   * The first error of the YAML parser, with its place and source line. If there is one, the
+   * document is empty. Further errors usually follow from the first.
    */
   problems: string[]
   /** The non-empty objects and lists that the YAML text writes with braces or brackets. */

@@ -19,7 +19,7 @@ interface Output {
   from?: 'shape' | 'tables'
 }
 
-/** Returns digests of the contract without prose and of the tables, with the code that reads them. */
+/** Returns digests of the contract without prose and of the tables, with their readers. */
 const inputsOf = (root: string, { document }: Contract): Record<'shape' | 'tables', string> => ({
   shape: digestOfShape(document) + digestOfFiles(root, 'codegen', 'src/contract/input', 'package-lock.json'),
   tables: digestOfFiles(root, 'db/migrations', 'db/schema', 'db/migrate.ts', 'package-lock.json'),

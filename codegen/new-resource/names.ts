@@ -79,8 +79,8 @@ export function namesOf(slug: string): Names {
 }
 
 /**
- * Returns the names of a field with fixed values from a text such as `state=open,sent`. Throws if it
- * has another form.
+ * Returns the names of a field with fixed values from a text such as `state=open,sent`. Throws if
+ * the text has another form.
  */
 export function choiceOf(text: string, { single }: Names): ChoiceNames {
   const [, choice = '', list = ''] =

@@ -15,7 +15,7 @@ const orderFile = 'test/contract/imports.test.ts'
 
 const usage = 'npm run new-resource -- parcels [--reference lead] [--one-of state=open,sent]'
 
-/** The names for the templates: those of the resource, and of its reference and choice if it has them. */
+/** The names for the templates: of the resource, and of its reference and choice if it has them. */
 type Filling = Names &
   Partial<ReferenceNames & ChoiceNames & { newFilter: string }> &
   Record<'valueField' | 'checkReference' | 'sentKeys', string>
@@ -78,7 +78,7 @@ const exportLine = ({ camel, slug }: Names): string => `export { ${camel} } from
 const eventLine = ({ event, slug, noun, single }: Names): string =>
   `  ${event}: noun('${slug}', 'A ${noun}', created, '${single}'),`
 
-/** Returns the names of the resource to refer to, from its line in src/resources.ts and its definition. */
+/** Returns the names of the resource to refer to, from src/resources.ts and its definition. */
 function referenceOf(root: string, singular: string): ReferenceNames & { newFilter?: string } {
   const exported = [
     ...readFileSync(join(root, 'src/resources.ts'), 'utf8').matchAll(

@@ -1,9 +1,9 @@
-// Rules about the values that clients send: each text has a maximum length, and each integer bounds.
+// Rules about the values that clients send: a text has a maximum length, and an integer bounds.
 import { namePlace, type Path, type SchemaObject } from '../read.ts'
 import type { LintContext, Rule } from '../rule.ts'
 import { bodiesIn, parametersIn, reachable, schemasIn, typesOf } from './reach.ts'
 
-/** Formats whose length follows from the format itself, or for `binary` from the limit of the form. */
+/** Formats that limit the length. The limit of the form applies to `binary`. */
 const shortFormats = new Set(['date', 'date-time', 'binary'])
 
 export const textsAreBounded: Rule = (context) => {
@@ -19,7 +19,7 @@ export const textsAreBounded: Rule = (context) => {
   }
 }
 
-/** Returns whether the pattern covers the whole text and repeats each of its parts a limited number of times. */
+/** Returns whether the pattern covers the whole text and repeats no part without a limit. */
 function isShort(pattern: unknown): boolean {
   if (typeof pattern !== 'string' || !/^\^.*\$$/.test(pattern)) return false
   const withoutClasses = pattern.replaceAll(/\\./g, 'x').replaceAll(/\[[^\]]*\]/g, 'x')

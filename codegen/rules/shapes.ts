@@ -104,7 +104,7 @@ export const filesTravelInForms: Rule = (context) => {
   }
 }
 
-/** Checks the schemas of responses: without allOf, and each object lists the keys that it always has. */
+/** Reports allOf in responses, and objects that do not list the keys that they always have. */
 export const repliesArePlain: Rule = (context) => {
   const { document, report } = context
   for (const { schema, at: place } of reachable(document, schemasIn(repliesIn(context)))) {
