@@ -1,7 +1,7 @@
 // Rules about the values that clients send: a text has a maximum length, and an integer bounds.
 import { namePlace, type Path, type SchemaObject } from '../read.ts'
 import type { LintContext, Rule } from '../rule.ts'
-import { bodiesIn, parametersIn, reachable, schemasIn, typesOf } from './reach.ts'
+import { bodiesIn, parametersIn, reachable, schemasIn, schemaTypes } from './reach.ts'
 
 /** Formats that limit the length. The limit of the form applies to `binary`. */
 const shortFormats = new Set(['date', 'date-time', 'binary'])
@@ -9,7 +9,7 @@ const shortFormats = new Set(['date', 'date-time', 'binary'])
 export const textsAreBounded: Rule = (context) => {
   for (const { schema, at } of sentSchemas(context)) {
     const { maxLength, format, pattern, enum: values } = schema
-    if (!typesOf(schema).includes('string') || maxLength !== undefined || values !== undefined) continue
+    if (!schemaTypes(schema).includes('string') || maxLength !== undefined || values !== undefined) continue
     if ('const' in schema || shortFormats.has(String(format)) || isShort(pattern)) continue
     context.report(
       at,
@@ -28,7 +28,7 @@ function isShort(pattern: unknown): boolean {
 
 export const integersAreBounded: Rule = (context) => {
   for (const { schema, at } of sentSchemas(context)) {
-    if (!typesOf(schema).includes('integer') || schema.enum !== undefined || 'const' in schema) continue
+    if (!schemaTypes(schema).includes('integer') || schema.enum !== undefined || 'const' in schema) continue
     const missing = [
       ...(schema.minimum === undefined && schema.exclusiveMinimum === undefined ? ['minimum'] : []),
       ...(schema.maximum === undefined && schema.exclusiveMaximum === undefined ? ['maximum'] : []),

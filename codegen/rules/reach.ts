@@ -9,9 +9,9 @@ export interface Placed<T> {
   at: Path
 }
 
-export const typesOf = (schema: SchemaObject): string[] => (schema.type === undefined ? [] : [schema.type].flat())
+export const schemaTypes = (schema: SchemaObject): string[] => (schema.type === undefined ? [] : [schema.type].flat())
 
-export function bodyOf(
+export function requestBodyAt(
   document: ContractDocument,
   body: BodyOrResponse | undefined,
   at: Path,
@@ -21,7 +21,7 @@ export function bodyOf(
 
 /** Returns the bodies of all operations. */
 export const bodiesIn = ({ document, operations }: LintContext): Placed<BodyOrResponse>[] =>
-  operations.flatMap(({ operation, at }) => bodyOf(document, operation.requestBody, at) ?? [])
+  operations.flatMap(({ operation, at }) => requestBodyAt(document, operation.requestBody, at) ?? [])
 
 /** Returns the responses of all operations. */
 export const repliesIn = ({ document, operations }: LintContext): Placed<BodyOrResponse>[] =>

@@ -17,7 +17,7 @@ import {
 } from '../read.ts'
 import type { Rule } from '../rule.ts'
 import { suggest } from './access.ts'
-import { bodiesIn, bodyOf, reachable, repliesIn, schemasIn, typesOf } from './reach.ts'
+import { bodiesIn, requestBodyAt, reachable, repliesIn, schemasIn, schemaTypes } from './reach.ts'
 
 export const operationsAreNamed: Rule = ({ document, operations, report }) => {
   const tags = (document.tags ?? []).map((tag) => tag.name)
@@ -45,7 +45,7 @@ export const operationsAreNamed: Rule = ({ document, operations, report }) => {
 
 export const bodiesAreDeclared: Rule = ({ document, operations, report }) => {
   for (const { id, operation, at } of operations) {
-    const found = bodyOf(document, operation.requestBody, at)
+    const found = requestBodyAt(document, operation.requestBody, at)
     if (!found) continue
     const forms = Object.entries(found.part.content ?? {})
     if (typeof found.part.required !== 'boolean') {
@@ -72,7 +72,7 @@ export const bodiesAreClosed: Rule = (context) => {
   const { document, report } = context
   for (const { schema, at: place } of reachable(document, schemasIn(bodiesIn(context)))) {
     const isForm = schema.properties !== undefined
-    if (!isForm && !typesOf(schema).includes('object')) continue
+    if (!isForm && !schemaTypes(schema).includes('object')) continue
     // A body that a third-party program sends may have further keys, if `additionalProperties`
     // has a description.
     const isTolerant = isObject(schema.additionalProperties) && schema.additionalProperties.description !== undefined
