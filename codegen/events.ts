@@ -2,12 +2,35 @@
 // misspelled event would have no subscribers. codegen/webhooks.ts renders the catalogue into the
 // contract.
 
+/** The verbs, with the predicate of a sentence about the event. */
+const predicates = {
+  create: 'was created',
+  update: 'was changed',
+  delete: 'was deleted',
+  restore: 'was restored',
+  won: 'was won',
+  lost: 'was lost',
+  reopened: 'was reopened',
+  bounced: 'came back undelivered',
+  answered: 'got the answer of a participant to its invitation',
+  run: 'was run',
+  resend: 'was sent again',
+  save: 'was saved',
+  'update-password': 'got a new password',
+  failed: 'could not be opened: the sign-in failed',
+  validate: 'was validated',
+  started: 'was started',
+  completed: 'was completed',
+}
+
+type Verb = keyof typeof predicates
+
 interface EventNoun {
   /** The type of the record that the events are about (schema EventEntity). */
   entity: string
   /** The subject of a sentence about the event. */
   subject: string
-  verbs: readonly string[]
+  verbs: readonly Verb[]
   /**
    * The schema of the snapshots. Absent when no schema of a reply describes the snapshots: the
    * snapshot of a link has the ids of both records, and the snapshot of the configuration has its
@@ -18,11 +41,11 @@ interface EventNoun {
   isUnsent?: true
 }
 
-const created = ['create', 'update', 'delete']
-const restorable = [...created, 'restore']
-const linked = ['create', 'delete']
+const created = ['create', 'update', 'delete'] as const
+const restorable = [...created, 'restore'] as const
+const linked = ['create', 'delete'] as const
 
-const noun = (entity: string, subject: string, verbs: readonly string[], schema?: string): EventNoun => ({
+const noun = (entity: string, subject: string, verbs: readonly Verb[], schema?: string): EventNoun => ({
   entity,
   subject,
   verbs,
@@ -73,27 +96,6 @@ const nouns: Record<string, EventNoun> = {
   'user.session': noun('sessions', 'A session', [...linked, 'failed']),
   'data_transfer.imports': noun('imports', 'An import', [...created, 'validate', 'started', 'completed'], 'Import'),
   files: noun('files', 'A file', linked, 'FileRecord'),
-}
-
-/** The predicate of a sentence about the event. */
-const predicates: Record<string, string> = {
-  create: 'was created',
-  update: 'was changed',
-  delete: 'was deleted',
-  restore: 'was restored',
-  won: 'was won',
-  lost: 'was lost',
-  reopened: 'was reopened',
-  bounced: 'came back undelivered',
-  answered: 'got the answer of a participant to its invitation',
-  run: 'was run',
-  resend: 'was sent again',
-  save: 'was saved',
-  'update-password': 'got a new password',
-  failed: 'could not be opened: the sign-in failed',
-  validate: 'was validated',
-  started: 'was started',
-  completed: 'was completed',
 }
 
 /** The verbs of events that the log stores without the suffix `.after`. */

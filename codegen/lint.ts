@@ -1,20 +1,39 @@
 // Lints openapi.yaml with the house rules in rules/ and adds the line number to each finding.
-// @redocly/cli checks the rules of OpenAPI itself.
-import { type Contract, contractFile, listOperations } from './read.ts'
+// `npm run lint:house` does so alone. @redocly/cli checks the rules of OpenAPI itself.
+import { existsSync, realpathSync } from 'node:fs'
+import { pathToFileURL } from 'node:url'
+import { abilityAreasOf, permissionKeysOf } from './operations.ts'
+import { type Contract, type ContractDocument, contractFile, findRoot, listOperations, readContract } from './read.ts'
 import type { Knowledge, LintContext, Rule } from './rule.ts'
 import * as access from './rules/access.ts'
 import * as examples from './rules/examples.ts'
 import * as layout from './rules/layout.ts'
+import * as limits from './rules/limits.ts'
 import * as names from './rules/names.ts'
 import * as paths from './rules/paths.ts'
 import * as shapes from './rules/shapes.ts'
 import * as style from './rules/style.ts'
+import * as written from './rules/written.ts'
+
+const knowledgeOf = (document: ContractDocument): Knowledge => ({
+  permissionKeys: permissionKeysOf(document),
+  abilityAreas: abilityAreasOf(document),
+})
+
+interface LintOptions {
+  knowledge?: Knowledge
+  areExamplesTrue?: boolean | undefined
+}
 
 /**
  * Returns all findings in the order of their lines. The format is `openapi.yaml:<line> <where>:
- * <what, why, what to do>`.
+ * <what, why, what to do>`. With `areExamplesTrue`, the examples are known to be valid and are not
+ * checked.
  */
-export function lint(contract: Contract, knowledge: Knowledge): string[] {
+export function lint(
+  contract: Contract,
+  { knowledge = knowledgeOf(contract.document), areExamplesTrue = false }: LintOptions = {},
+): string[] {
   if (contract.problems.length > 0) return contract.problems
   const found = new Map<string, number>()
   const context: LintContext = {
@@ -28,6 +47,7 @@ export function lint(contract: Contract, knowledge: Knowledge): string[] {
     },
   }
   for (const rule of rules) rule(context)
+  if (!areExamplesTrue) examples.examplesAreTrue(context)
   if (contract.text !== '') for (const rule of styleRules) rule(context)
   return [...found].sort(([, a], [, b]) => a - b).map(([finding]) => finding)
 }
@@ -56,11 +76,15 @@ const rules: readonly Rule[] = [
   shapes.repliesArePlain,
   shapes.bodiesAreNotReplies,
   shapes.schemasEnd,
+  limits.textsAreBounded,
+  limits.integersAreBounded,
+  written.writtenKeysAreShown,
   paths.pathIdsAreBounded,
+  paths.pathsAreLowerCase,
   paths.pathsAreToldApart,
   shapes.statusesAreComplete,
   shapes.schemasAreDescribed,
-  examples.examplesAreTrue,
+  shapes.propertiesAreDescribed,
 ]
 
 /**
@@ -76,3 +100,11 @@ const styleRules: readonly Rule[] = [
   style.longListsAreAliased,
   style.ruleLinesInOrder,
 ]
+
+const script = process.argv[1]
+if (script !== undefined && existsSync(script) && pathToFileURL(realpathSync(script)).href === import.meta.url) {
+  const findings = lint(readContract(findRoot()))
+  for (const finding of findings) console.error(finding)
+  console.log(`${findings.length} findings`)
+  process.exitCode = findings.length > 0 ? 1 : 0
+}

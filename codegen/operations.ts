@@ -200,7 +200,7 @@ function queryType(document: ContractDocument, schema: SchemaObject | undefined)
  * Returns the schema of the response part that corresponds to the request body. Usually this is the
  * record. If `data` is a list, it corresponds to the first list in the body.
  */
-function shownBy(
+export function shownBy(
   document: ContractDocument,
   body: BodyOrResponse | undefined,
   reply: BodyOrResponse | undefined,
@@ -227,7 +227,7 @@ function withCreated(document: ContractDocument, shown: SchemaObject | undefined
  * Matches the operationIds of operations that accept read-only keys. In any other operation, such
  * as moveLead or login, a read-only key is a mistake of the client.
  */
-const returnsRecord = /^(create|update)[A-Z]/
+export const returnsRecord = /^(create|update)[A-Z]/
 
 /**
  * Returns the keys that the response has and the body lacks, or null if there is no such key.
@@ -276,7 +276,7 @@ function hintFor(
  * Returns the properties of an object schema, of the items of a list, or of all object branches of
  * a oneOf or anyOf.
  */
-function propertiesOf(
+export function propertiesOf(
   document: ContractDocument,
   schema: SchemaObject | undefined,
 ): Record<string, SchemaObject> | undefined {

@@ -42,6 +42,8 @@ export interface Parameter extends Reference {
   in?: string
   required?: boolean
   schema?: SchemaObject
+  example?: unknown
+  examples?: unknown
 }
 
 export interface BodyOrResponse extends Reference {
@@ -88,7 +90,10 @@ export interface Contract {
   document: ContractDocument
   /** The document as written in openapi.yaml, with `default` responses. */
   source: ContractDocument
-  /** The errors of the YAML parser. If there are any, the document is empty. */
+  /**
+   * The first error of the YAML parser, with its place and source line. If there is one, the
+   * document is empty. Further errors usually follow from the first.
+   */
   problems: string[]
   /** The non-empty objects and lists that the YAML text writes with braces or brackets. */
   flowParts: WeakSet<object>
@@ -123,7 +128,7 @@ export function parseContract(source: string | Buffer): Contract {
     hash: createHash('sha256').update(source).digest('hex'),
     document: withCommonErrors(written),
     source: written,
-    problems: parsed.errors.map((error) => `${contractFile}:${lines.linePos(error.pos[0]).line} ${error.message}`),
+    problems: parsed.errors.slice(0, 1).map((error) => syntaxFinding(text, error.message, lines.linePos(error.pos[0]))),
     flowParts,
     lineOf: (path) => {
       let offset = 0
@@ -145,6 +150,11 @@ export function parseContract(source: string | Buffer): Contract {
       return lines.linePos(offset).line || 1
     },
   }
+}
+
+function syntaxFinding(text: string, message: string, { line, col }: { line: number; col: number }): string {
+  const source = text.split('\n')[line - 1] ?? ''
+  return `${contractFile}:${line}:${col} ${message}\n  ${source}\n  ${' '.repeat(Math.max(0, col - 1))}^`
 }
 
 function collectFlowParts(node: unknown, value: unknown, found: WeakSet<object>): void {

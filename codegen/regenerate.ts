@@ -4,30 +4,34 @@ import { existsSync, mkdirSync, readFileSync, realpathSync, writeFileSync } from
 import { dirname, join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { renderDocument } from './document.ts'
+import { digestOfFiles, digestOfShape, openMemory } from './fresh.ts'
 import { renderInventory } from './inventory.ts'
 import { lint } from './lint.ts'
-import { abilityAreasOf, permissionKeysOf, renderOperations } from './operations.ts'
-import { type Contract, type ContractDocument, contractFile, findRoot, readContract } from './read.ts'
+import { renderOperations } from './operations.ts'
+import { type Contract, contractFile, findRoot, readContract } from './read.ts'
 import { renderSchema } from './schema.ts'
 import { renderTableTypes } from './tables.ts'
-
-const knowledgeOf = (document: ContractDocument) => ({
-  permissionKeys: permissionKeysOf(document),
-  abilityAreas: abilityAreasOf(document),
-})
 
 interface Output {
   path: string
   render: (contract: Contract) => string | Promise<string>
+  /** What the file is made from, if rendering it takes long. */
+  from?: 'shape' | 'tables'
 }
+
+/** Returns digests of the contract without prose and of the tables, with their readers. */
+const inputsOf = (root: string, { document }: Contract): Record<'shape' | 'tables', string> => ({
+  shape: digestOfShape(document) + digestOfFiles(root, 'codegen', 'src/contract/input', 'package-lock.json'),
+  tables: digestOfFiles(root, 'db/migrations', 'db/schema', 'db/migrate.ts', 'package-lock.json'),
+})
 
 /** Every generated file of the repository, with the function that renders it. */
 export const outputs: readonly Output[] = [
-  { path: 'src/contract/schema.gen.ts', render: renderSchema },
+  { path: 'src/contract/schema.gen.ts', render: (contract) => renderSchema(contract), from: 'shape' },
   { path: 'src/contract/operations.gen.ts', render: (contract) => renderOperations(contract) },
   { path: 'src/contract/document.gen.json', render: renderDocument },
   { path: 'test/contract/inventory.txt', render: renderInventory },
-  { path: 'db/tables.gen.ts', render: renderTableTypes },
+  { path: 'db/tables.gen.ts', render: renderTableTypes, from: 'tables' },
 ]
 
 /**
@@ -47,17 +51,28 @@ export interface Regenerated {
 
 /**
  * Lints the contract and writes the generated files that changed. Writes nothing if there are
- * findings. With `check`, only returns the stale files in `stale`.
+ * findings. With `check`, only returns the stale files in `stale`, and renders all of them.
  */
 export async function regenerate({ root, check }: { root: string; check: boolean }): Promise<Regenerated> {
   const contract = readContract(root)
-  const result: Regenerated = { written: [], stale: [], findings: lint(contract, knowledgeOf(contract.document)) }
+  const memory = check || !hasSources(root) ? undefined : openMemory(root)
+  const inputs = memory && inputsOf(root, contract)
+  const areExamplesTrue = inputs && memory.knows('examples', inputs.shape)
+  const result: Regenerated = { written: [], stale: [], findings: lint(contract, { areExamplesTrue }) }
   if (result.findings.length > 0) return result
+  if (inputs) memory.learn('examples', inputs.shape)
   const texts: [string, string][] = []
-  for (const { path, render } of outputsOf(root)) texts.push([path, await render(contract)])
+  for (const { path, render, from } of outputsOf(root)) {
+    const made = from && inputs?.[from]
+    if (made && memory?.knows(path, made, textOf(join(root, path)))) continue
+    const text = await render(contract)
+    texts.push([path, text])
+    if (made) memory?.learn(path, made, text)
+  }
+  memory?.save()
   for (const [path, text] of texts) {
     const file = join(root, path)
-    if (existsSync(file) && readFileSync(file, 'utf8') === text) continue
+    if (textOf(file) === text) continue
     result.stale.push(path)
     if (check) continue
     mkdirSync(dirname(file), { recursive: true })
@@ -67,11 +82,14 @@ export async function regenerate({ root, check }: { root: string; check: boolean
   return check ? result : { ...result, stale: [] }
 }
 
+const textOf = (file: string): string | undefined => (existsSync(file) ? readFileSync(file, 'utf8') : undefined)
+
+// The package has READMEs in src, but no sources.
+const hasSources = (root: string): boolean => existsSync(join(root, 'src/cli.ts'))
+
 function outputsOf(root: string): Output[] {
   const isCompiled = fileURLToPath(import.meta.url).startsWith(join(realpathSync(root), 'dist'))
-  // The package has READMEs in src, but no sources.
-  const hasSources = existsSync(join(root, 'src/cli.ts'))
-  return [...(hasSources ? outputs : []), ...(isCompiled ? builtOutputs : [])]
+  return [...(hasSources(root) ? outputs : []), ...(isCompiled ? builtOutputs : [])]
 }
 
 export async function main(args: string[]): Promise<number> {

@@ -6,6 +6,7 @@ import type { Kysely } from 'kysely'
 import { caseFold } from './schema/case-folding.ts'
 import { textKey } from './schema/search-folding.ts'
 import type { Db, Store } from './store.ts'
+import type { AttributesTable } from './tables.gen.ts'
 
 export interface Seeds {
   readonly adminName: string
@@ -16,18 +17,18 @@ export interface Seeds {
 }
 
 /** A system attribute: its code, display name, type and further columns. */
-type AttributeSeed = readonly [code: string, name: string, type: string, more?: AttributeMore]
+type AttributeSeed = readonly [code: string, name: string, type: AttributesTable['type'], more?: AttributeMore]
 
 interface AttributeMore {
-  readonly lookup?: string
-  readonly validation?: string
+  readonly lookup?: AttributesTable['lookup_type']
+  readonly validation?: AttributesTable['validation']
   readonly required?: true
   readonly unique?: true
 }
 
 const required = { required: true } as const
 
-const systemAttributes: Readonly<Record<string, readonly AttributeSeed[]>> = {
+const systemAttributes: Readonly<Record<AttributesTable['entity_type'], readonly AttributeSeed[]>> = {
   leads: [
     ['title', 'Title', 'text', required],
     ['description', 'Description', 'textarea'],
@@ -88,9 +89,11 @@ const systemAttributes: Readonly<Record<string, readonly AttributeSeed[]>> = {
  * System attributes that later versions added. Their ids follow those of `systemAttributes`,
  * because the ids of the first version must not change.
  */
-const laterAttributes: readonly (readonly [entity: string, seed: AttributeSeed, sortOrder: number])[] = [
-  ['persons', ['subscribed', 'Subscribed', 'boolean'], 7],
-]
+const laterAttributes: readonly (readonly [
+  entity: AttributesTable['entity_type'],
+  seed: AttributeSeed,
+  sortOrder: number,
+])[] = [['persons', ['subscribed', 'Subscribed', 'boolean'], 7]]
 
 const stages = [
   ['new', 'New', 10],
@@ -136,7 +139,7 @@ const notices = [
     conditions: invitable,
     run_on_restore: 0,
   },
-]
+] as const
 
 /** The id of the first user, who is the administrator. */
 const administrator = 1
@@ -213,8 +216,8 @@ async function seedVocabulary(db: Db, stamps: Stamps): Promise<void> {
 }
 
 async function seedAttributes(db: Db, stamps: Stamps): Promise<void> {
-  const first = Object.entries(systemAttributes).flatMap(([entity, attributes]) =>
-    attributes.map((seed, index) => [entity, seed, index + 1] as const),
+  const first = (Object.keys(systemAttributes) as AttributesTable['entity_type'][]).flatMap((entity) =>
+    systemAttributes[entity].map((seed, index) => [entity, seed, index + 1] as const),
   )
   const rows = [...first, ...laterAttributes].map(([entityType, [code, name, type, more], sortOrder]) => ({
     code,
@@ -255,7 +258,7 @@ async function seedAutomation(db: Db, stamps: Stamps): Promise<void> {
       notices.map(({ workflow, event, conditions, run_on_restore }, index) => ({
         id: index + 1,
         ...named(workflow),
-        entity_type: 'activities',
+        entity_type: 'activities' as const,
         event,
         condition_type: 'and',
         conditions: JSON.stringify(conditions),

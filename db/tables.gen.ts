@@ -4,7 +4,7 @@ import type { Generated } from 'kysely'
 
 export interface ActivitiesTable {
   id: Generated<number>
-  type: string
+  type: 'call' | 'meeting' | 'lunch' | 'note' | 'file'
   title: string | null
   title_key: string | null
   comment: string | null
@@ -34,7 +34,7 @@ export interface ActivityParticipantsTable {
   activity_id: number
   user_id: number | null
   person_id: number | null
-  response: string | null
+  response: 'accepted' | 'tentative' | 'declined' | null
   responded_at: string | null
   answered_from: string | null
   answered_to: string | null
@@ -66,10 +66,10 @@ export interface AttributesTable {
   code: string
   name: string
   name_key: string
-  type: string
-  entity_type: string
-  lookup_type: string | null
-  validation: string | null
+  type: 'text' | 'textarea' | 'price' | 'boolean' | 'date' | 'datetime' | 'email' | 'phone' | 'select' | 'multiselect' | 'checkbox' | 'lookup' | 'image' | 'file' | 'address' | 'subheading'
+  entity_type: 'leads' | 'persons' | 'organizations' | 'products' | 'quotes' | 'warehouses'
+  lookup_type: 'leads' | 'lead_sources' | 'lead_types' | 'lead_pipelines' | 'lead_pipeline_stages' | 'users' | 'organizations' | 'persons' | 'warehouses' | 'locations' | 'products' | 'quotes' | null
+  validation: 'numeric' | 'email' | 'decimal' | 'url' | null
   sort_order: number
   is_required: Generated<number>
   is_unique: Generated<number>
@@ -96,7 +96,7 @@ export interface CampaignSendsTable {
   address: string
   person_id: number | null
   message_id: string
-  state: Generated<string>
+  state: Generated<'queued' | 'sending' | 'sent' | 'failed' | 'suppressed' | 'uncertain'>
   started_at: string | null
   claim: string | null
   attempts: Generated<number>
@@ -129,7 +129,7 @@ export interface EmailAttachmentsTable {
 
 export interface EmailFoldersTable {
   email_id: number
-  folder: string
+  folder: 'inbox' | 'important' | 'starred' | 'draft' | 'outbox' | 'sent' | 'spam' | 'trash'
 }
 
 export interface EmailReferencesTable {
@@ -167,9 +167,9 @@ export interface EmailsTable {
   from: Generated<string>
   sender: Generated<string>
   from_name: string | null
-  source: string
-  sender_type: string
-  status: string
+  source: 'web' | 'email'
+  sender_type: 'user' | 'person'
+  status: 'draft' | 'queued' | 'sending' | 'sent' | 'failed' | 'received'
   error: string | null
   attempts: Generated<number>
   sent_at: string | null
@@ -250,7 +250,7 @@ export interface IdempotencyKeysTable {
   session_id: number | null
   key: string
   request_hash: string
-  state: Generated<string>
+  state: Generated<'in_flight' | 'committed' | 'completed'>
   held_by: string | null
   status: number | null
   headers: string | null
@@ -285,15 +285,15 @@ export interface ImportPersonsTable {
 
 export interface ImportsTable {
   id: Generated<number>
-  type: string
-  action: string
-  validation_strategy: string
+  type: 'persons' | 'organizations' | 'products' | 'leads'
+  action: 'append' | 'delete'
+  validation_strategy: 'stop-on-errors' | 'skip-errors'
   allowed_errors: Generated<number>
-  field_separator: Generated<string>
+  field_separator: Generated<',' | ';' | '	' | '|'>
   process_in_queue: Generated<number>
   file_id: number | null
   error_file_id: number | null
-  state: Generated<string>
+  state: Generated<'pending' | 'validating' | 'validated' | 'invalid' | 'processing' | 'completed' | 'failed' | 'cancelled'>
   processed_rows_count: Generated<number>
   invalid_rows_count: Generated<number>
   errors_count: Generated<number>
@@ -320,7 +320,7 @@ export interface ImportsTable {
   unknown_references: Generated<string>
   changes: Generated<string>
   warnings: Generated<string>
-  missing_names: Generated<string>
+  missing_names: Generated<'refuse' | 'fill'>
 }
 
 export interface InstallationTable {
@@ -334,7 +334,7 @@ export interface JobsTable {
   id: Generated<number>
   kind: string
   payload: Generated<string>
-  state: Generated<string>
+  state: Generated<'waiting' | 'blocked' | 'running' | 'buried'>
   dedupe_key: string | null
   sequence: string | null
   attempts: Generated<number>
@@ -495,7 +495,7 @@ export interface MarketingCampaignsTable {
   version: Generated<number>
   last_run_at: string | null
   active_since: string | null
-  audience_type: Generated<string>
+  audience_type: Generated<'all' | 'filter' | 'tag' | 'import'>
   audience_filter: string | null
   audience_tag_id: number | null
   audience_import_id: number | null
@@ -678,7 +678,7 @@ export interface RolesTable {
   name: string
   name_key: string
   description: string | null
-  permission_type: string
+  permission_type: 'all' | 'custom'
   permissions: string | null
   created_at: string
   updated_at: string
@@ -732,7 +732,7 @@ export interface StoredReferencesTable {
 export interface SuppressionsTable {
   id: Generated<number>
   address: string
-  reason: Generated<string>
+  reason: Generated<'unsubscribed' | 'bounced' | 'manual'>
   created_at: string
   updated_at: string
 }
@@ -752,7 +752,7 @@ export interface TokensTable {
   id: Generated<number>
   user_id: number
   name: string
-  kind: string
+  kind: 'login' | 'personal'
   abilities: Generated<string>
   secret_hash: string
   expires_at: string | null
@@ -766,7 +766,7 @@ export interface TokensTable {
 }
 
 export interface UniqueValuesTable {
-  entity_type: string
+  entity_type: 'leads' | 'persons' | 'organizations' | 'products' | 'quotes' | 'warehouses'
   attribute_id: number
   value: string
   entity_id: number
@@ -785,7 +785,7 @@ export interface UsersTable {
   email_key: string
   password_hash: string | null
   is_active: Generated<number>
-  view_permission: Generated<string>
+  view_permission: Generated<'global' | 'group' | 'individual'>
   role_id: number
   image_file_id: number | null
   created_at: string
@@ -855,7 +855,7 @@ export interface WebFormsTable {
   title_key: string
   description: string | null
   submit_button_label: string
-  submit_success_action: string
+  submit_success_action: 'message' | 'redirect'
   submit_success_content: string
   create_lead: Generated<number>
   background_color: string | null
@@ -878,7 +878,7 @@ export interface WebhookDeliveriesTable {
   event: string
   entity_type: string
   entity_id: number | null
-  state: Generated<string>
+  state: Generated<'pending' | 'succeeded' | 'failed'>
   attempts: Generated<string>
   tries: Generated<number>
   next_attempt_at: string | null
@@ -894,12 +894,12 @@ export interface WebhooksTable {
   name_key: string
   entity_type: string | null
   description: string | null
-  method: Generated<string>
+  method: Generated<'post' | 'put' | 'patch' | 'get' | 'delete'>
   url: string
   query_params_sealed: Generated<string>
   headers_sealed: Generated<string>
-  payload_type: Generated<string>
-  raw_payload_type: string | null
+  payload_type: Generated<'default' | 'x-www-form-urlencoded' | 'raw'>
+  raw_payload_type: 'json' | 'text' | null
   payload: string | null
   events: Generated<string>
   changed: Generated<string>
@@ -927,7 +927,7 @@ export interface WorkflowRunsTable {
   entity_id: number
   parent_run_id: number | null
   depth: Generated<number>
-  state: Generated<string>
+  state: Generated<'pending' | 'skipped' | 'matched' | 'succeeded' | 'failed'>
   reason: string | null
   matched_conditions: Generated<string>
   actions: Generated<string>
@@ -942,8 +942,8 @@ export interface WorkflowsTable {
   name: string
   name_key: string
   description: string | null
-  entity_type: string
-  condition_type: Generated<string>
+  entity_type: 'leads' | 'activities' | 'persons' | 'quotes'
+  condition_type: Generated<'and' | 'or'>
   conditions: Generated<string>
   actions: string
   is_active: Generated<number>
@@ -954,7 +954,7 @@ export interface WorkflowsTable {
   events_after: Generated<number>
   changed_by_id: number | null
   run_on_restore: Generated<number>
-  event: Generated<string>
+  event: Generated<'lead.won' | 'lead.lost' | 'lead.reopened' | 'lead.create.after' | 'lead.update.after' | 'lead.delete.before' | 'activity.create.after' | 'activity.update.after' | 'activity.delete.before' | 'contacts.person.create.after' | 'contacts.person.update.after' | 'contacts.person.delete.before' | 'quote.create.after' | 'quote.update.after' | 'quote.delete.before'>
 }
 
 export interface DB {

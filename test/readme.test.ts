@@ -45,6 +45,24 @@ describe('the guides', () => {
   })
 })
 
+/** Documents with samples, and the programs that print samples. */
+const withSamples = [
+  ...guides,
+  'src/http/home/home-page.ts',
+  ...readdirSync('src/http/docs/guides').map((name) => `src/http/docs/guides/${name}`),
+]
+
+describe('the samples', () => {
+  it.each(withSamples)('in %s send Accept, so a refused token is not answered with a page', (path) => {
+    const text = read(path).replaceAll(/\\+\n\s*/g, ' ')
+    const commands = text.split('\n').filter((line) => /\bcurl .*(\/api\/|\$URL|\$\{base\})/.test(line))
+    const programs = [...text.matchAll(/^```(?:ts|js|python)\n[\s\S]*?^```/gm)]
+      .map(([program]) => program)
+      .filter((program) => /\bfetch\(|urllib\.request|requests\.|createClient/.test(program))
+    expect([...commands, ...programs].filter((sample) => !/Accept\b/i.test(sample))).toEqual([])
+  })
+})
+
 describe('README.md', () => {
   it('is shorter than 10 KB', () => {
     expect(Buffer.byteLength(readme)).toBeLessThan(10_240)

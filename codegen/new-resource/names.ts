@@ -25,7 +25,35 @@ export interface Names {
   key: string
 }
 
+/** A reference to a record of another resource, as `--reference lead` asks for it. */
+export interface ReferenceNames {
+  /** The field: `lead_id`. */
+  reference: string
+  referenceNoun: string
+  /** The name in schemas and parameters: `Lead`. */
+  referenceSingle: string
+  referenceTable: string
+  /** The export and the file of the other resource: `leads`, `leads/resource.ts`. */
+  referenceCamel: string
+  referenceFile: string
+}
+
+/** A field with fixed values, as `--one-of state=open,sent` asks for it. */
+export interface ChoiceNames {
+  /** The field: `state`. */
+  choice: string
+  choiceWords: string
+  /** The name in schemas: `ParcelState`. */
+  choiceSchema: string
+  /** The values in YAML and in TypeScript. The first one is the default. */
+  choiceList: string
+  choiceTexts: string
+  choiceFirst: string
+}
+
 const pattern = /^[a-z]+(-[a-z]+)*s$/
+
+const capitalized = (list: string[]): string[] => list.map((word) => word.charAt(0).toUpperCase() + word.slice(1))
 
 /** Returns the names of a resource. Throws if `slug` is not a plural in lower case with hyphens. */
 export function namesOf(slug: string): Names {
@@ -35,7 +63,6 @@ export function namesOf(slug: string): Names {
     )
   const words = slug.split('-')
   const singular = slug.replace(/ies$/, 'y').replace(/s$/, '').split('-')
-  const capitalized = (list: string[]): string[] => list.map((word) => word.charAt(0).toUpperCase() + word.slice(1))
   const plural = capitalized(words).join('')
   return {
     slug,
@@ -48,5 +75,27 @@ export function namesOf(slug: string): Names {
     tag: capitalized(words).join(' '),
     event: singular.join('_'),
     key: words.join('_'),
+  }
+}
+
+/**
+ * Returns the names of a field with fixed values from a text such as `state=open,sent`. Throws if
+ * the text has another form.
+ */
+export function choiceOf(text: string, { single }: Names): ChoiceNames {
+  const [, choice = '', list = ''] =
+    /^([a-z]+(?:_[a-z]+)*)=([a-z]+(?:[_-][a-z]+)*(?:,[a-z]+(?:[_-][a-z]+)*)+)$/.exec(text) ?? []
+  if (choice === '')
+    throw new Error(
+      `"${text}" is not a field with values: write its name and at least two values: --one-of state=open,sent`,
+    )
+  const values = list.split(',')
+  return {
+    choice,
+    choiceWords: choice.replaceAll('_', ' '),
+    choiceSchema: `${single}${capitalized(choice.split('_')).join('')}`,
+    choiceList: values.join(', '),
+    choiceTexts: values.map((value) => `'${value}'`).join(', '),
+    choiceFirst: values[0] ?? '',
   }
 }

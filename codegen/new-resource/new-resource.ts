@@ -1,19 +1,46 @@
 // `npm run new-resource -- parcels` writes the parts of a new resource: contract, migration, code
-// and test. The command also registers the resource and regenerates the generated files. Writes
-// nothing if the name is taken.
+// and test. `--reference lead` adds a reference to another record, and `--one-of state=open,sent` a
+// field with fixed values. The command also registers the resource and regenerates the generated
+// files. Writes nothing if the name is taken.
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { parseArgs } from 'node:util'
 import { type Contract, contractFile, findRoot, type Path, readContract, type SchemaObject } from '../read.ts'
-import { type Names, namesOf } from './names.ts'
+import { type ChoiceNames, choiceOf, type Names, namesOf, type ReferenceNames } from './names.ts'
 
 /** The test that contains the order in which slices may import each other. */
 const orderFile = 'test/contract/imports.test.ts'
 
+const usage = 'npm run new-resource -- parcels [--reference lead] [--one-of state=open,sent]'
+
+/** The names for the templates: of the resource, and of its reference and choice if it has them. */
+type Filling = Names &
+  Partial<ReferenceNames & ChoiceNames & { newFilter: string }> &
+  Record<'valueField' | 'checkReference' | 'sentKeys', string>
+
+interface Wish {
+  slug: string
+  /** The singular name of the record to refer to, such as `lead`. */
+  reference?: string | undefined
+  /** A field and its values, such as `state=open,sent`. */
+  choice?: string | undefined
+}
+
 /** Writes the resource and returns the paths of the written files. */
-export function newResource(root: string, slug: string): string[] {
-  const names = namesOf(slug)
+export function newResource(root: string, { slug, reference, choice }: Wish): string[] {
+  const own = namesOf(slug)
+  const refers = reference === undefined ? undefined : referenceOf(root, reference)
+  const chosen = choice === undefined ? undefined : choiceOf(choice, own)
+  const names: Filling = {
+    ...own,
+    ...refers,
+    ...chosen,
+    valueField: refers || chosen ? ', valueField' : '',
+    checkReference: refers ? 'checkReference, ' : '',
+    sentKeys: [refers?.reference, chosen?.choice].map((key) => (key === undefined ? '' : `, ${key}`)).join(''),
+  }
   const migration = nextMigration(root, names)
   const files = new Map([
     [contractFile, withResource(readContract(root), names)],
@@ -32,11 +59,17 @@ export function newResource(root: string, slug: string): string[] {
   return [...files.keys()]
 }
 
-/** Returns the text of a template. Each `{{key}}` is replaced with that name of the resource. */
-function fill(template: string, names: Names): string {
+/**
+ * Returns the text of a template. Each `{{key}}` is replaced with that name of the resource. A line
+ * that begins with `{{?key}}` is omitted if there is no such name.
+ */
+function fill(template: string, names: Filling): string {
   const text = readFileSync(new URL(`templates/${template}.txt`, import.meta.url), 'utf8')
   return text
-    .replaceAll(/\{\{(\w+)\}\}/g, (_, name: keyof Names) => names[name])
+    .replaceAll(/^\{\{\?(\w+)\}\}(.*\n)/gm, (_, name: keyof Filling, line: string) =>
+      names[name] === undefined ? '' : line,
+    )
+    .replaceAll(/\{\{(\w+)\}\}/g, (_, name: keyof Filling) => names[name] ?? '')
     .replaceAll(/^ *# ── .*$/gm, (line) => `${line} `.padEnd(44, '─'))
 }
 
@@ -44,6 +77,38 @@ const migrationLine = (name: string): string => `  step('${name}', () => import(
 const exportLine = ({ camel, slug }: Names): string => `export { ${camel} } from './resources/${slug}/resource.ts'`
 const eventLine = ({ event, slug, noun, single }: Names): string =>
   `  ${event}: noun('${slug}', 'A ${noun}', created, '${single}'),`
+
+/** Returns the names of the resource to refer to, from src/resources.ts and its definition. */
+function referenceOf(root: string, singular: string): ReferenceNames & { newFilter?: string } {
+  const exported = [
+    ...readFileSync(join(root, 'src/resources.ts'), 'utf8').matchAll(
+      /^export \{ (\w+) \} from '\.\/resources\/(.+)'$/gm,
+    ),
+  ]
+  const found = exported.flatMap(([, camel = '', file = '']) => {
+    const definition = readFileSync(join(root, 'src/resources', file), 'utf8')
+    const [, noun = ''] = /\bnoun: '([^']+)'/.exec(definition) ?? []
+    const [, table = ''] = /\btable: '(\w+)'/.exec(definition) ?? []
+    return noun === '' || table === '' ? [] : [{ noun, table, camel, file }]
+  })
+  const slug = singular.replaceAll(/[ _]/g, '-')
+  const other = found.find(({ noun }) => noun.replaceAll(' ', '-') === slug)
+  if (!other)
+    throw new Error(
+      `No resource is called ${singular}: write one of ${found.map(({ noun }) => noun.replaceAll(' ', '-')).join(', ')}.`,
+    )
+  const single = namesOf(`${slug}s`).single
+  const { parameters } = readContract(root).document.components ?? {}
+  return {
+    reference: `${slug.replaceAll('-', '_')}_id`,
+    referenceNoun: other.noun,
+    referenceSingle: single,
+    referenceTable: other.table,
+    referenceCamel: other.camel,
+    referenceFile: other.file,
+    ...(parameters?.[`${single}Id`] === undefined && { newFilter: single }),
+  }
+}
 
 function nextMigration(root: string, { table }: Names): string {
   const numbers = readdirSync(join(root, 'db/migrations')).map((file) => Number.parseInt(file, 10) || 0)
@@ -72,7 +137,7 @@ function withSliceInOrder(root: string, slug: string): string {
  * Returns the text of the contract with the tag, paths, parameter, schemas, permission keys and
  * event entity of the resource added.
  */
-function withResource(contract: Contract, names: Names): string {
+function withResource(contract: Contract, names: Filling): string {
   const { document } = contract
   const { slug, tag, nouns, key } = names
   if (document.paths?.[`/api/admin/${slug}`] !== undefined || document.tags?.some(({ name }) => name === tag))
@@ -98,14 +163,27 @@ function withResource(contract: Contract, names: Names): string {
 const run = (root: string, args: string[]): number =>
   spawnSync(process.execPath, args, { cwd: root, stdio: 'inherit' }).status ?? 1
 
-function main([slug = '', ...rest]: string[]): number {
-  if (slug === '' || rest.length > 0) {
-    console.error('Write the name in the plural: npm run new-resource -- parcels')
+function wishOf(args: string[]): Wish | undefined {
+  try {
+    const options = { reference: { type: 'string' }, 'one-of': { type: 'string' } } as const
+    const { values, positionals } = parseArgs({ args, options, allowPositionals: true })
+    const [slug, ...rest] = positionals
+    if (slug === undefined || rest.length > 0) return undefined
+    return { slug, reference: values.reference, choice: values['one-of'] }
+  } catch {
+    return undefined
+  }
+}
+
+function main(args: string[]): number {
+  const wish = wishOf(args)
+  if (!wish) {
+    console.error(`Write the name in the plural: ${usage}`)
     return 2
   }
   const root = findRoot()
   try {
-    const written = newResource(root, slug)
+    const written = newResource(root, wish)
     for (const path of written) console.log(`wrote ${path}`)
     const code = written.filter((path) => path.endsWith('.ts'))
     run(root, ['node_modules/@biomejs/biome/bin/biome', 'format', '--write', '--vcs-enabled=false', ...code])

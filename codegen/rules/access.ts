@@ -90,7 +90,11 @@ export const eventsAreSettled: Rule = ({ operations, report }) => {
     }
     for (const [index, event] of (Array.isArray(events) ? events : []).entries()) {
       if (eventBases.includes(event)) continue
-      report([...at, 'x-events', index], id, `the server emits no event ${event};${suggest(String(event), eventBases)}`)
+      report(
+        [...at, 'x-events', index],
+        id,
+        `the server emits no event ${event};${suggest(String(event), eventBases)} A new one begins in codegen/events.ts.`,
+      )
     }
   }
 }

@@ -1,6 +1,7 @@
-// Rules about paths: parameters are declared, ids are bounded, and no URL matches two paths.
+// Rules about paths: they are in lower case, their parameters are declared with an example, ids are
+// bounded, and no URL matches two paths.
 
-import { type ContractDocument, type Listed, resolve, type SchemaObject } from '../read.ts'
+import { type ContractDocument, type Listed, namePlace, resolve, type SchemaObject } from '../read.ts'
 import type { Rule } from '../rule.ts'
 
 const maxId = Number.MAX_SAFE_INTEGER
@@ -25,9 +26,23 @@ export const pathIdsAreBounded: Rule = ({ document, operations, report }) => {
           `a path parameter ${part.name} that ${path} does not have; use a query parameter or delete it.`,
         )
       }
+      if (part.example === undefined && part.examples === undefined) {
+        report(
+          place,
+          namePlace(document, place),
+          `no example of ${part.name}; programs that try a contract, such as dredd, fill paths with examples, so add one.`,
+        )
+      }
       if (!schema || ![schema.type].flat().includes('integer') || schema.maximum === maxId) continue
       report(place, id, `ids beyond ${maxId} lose digits in JavaScript; give ${part.name} the maximum ${maxId}.`)
     }
+  }
+}
+
+export const pathsAreLowerCase: Rule = ({ operations, report }) => {
+  for (const { id, path, at } of operations) {
+    if (!/[A-Z]/.test(path.replaceAll(/\{\w+\}/g, ''))) continue
+    report(at.slice(0, 2), id, `${path} has capitals, which clients easily mistype in a URL; write it in lower case.`)
   }
 }
 

@@ -1,15 +1,13 @@
 // Rules about operations, request bodies, responses and schemas.
-import { walk } from '../grammar.ts'
+import { partsOf, walk } from '../grammar.ts'
 import {
   type BodyOrResponse,
   type ContractDocument,
   dataOf,
   isDeferred,
   isObject,
-  locate,
   type MediaType,
   namePlace,
-  type Path,
   refPath,
   resolve,
   type SchemaObject,
@@ -19,6 +17,7 @@ import {
 } from '../read.ts'
 import type { Rule } from '../rule.ts'
 import { suggest } from './access.ts'
+import { bodiesIn, requestBodyAt, reachable, repliesIn, schemasIn, schemaTypes } from './reach.ts'
 
 export const operationsAreNamed: Rule = ({ document, operations, report }) => {
   const tags = (document.tags ?? []).map((tag) => tag.name)
@@ -46,7 +45,7 @@ export const operationsAreNamed: Rule = ({ document, operations, report }) => {
 
 export const bodiesAreDeclared: Rule = ({ document, operations, report }) => {
   for (const { id, operation, at } of operations) {
-    const found = bodyOf(document, operation.requestBody, at)
+    const found = requestBodyAt(document, operation.requestBody, at)
     if (!found) continue
     const forms = Object.entries(found.part.content ?? {})
     if (typeof found.part.required !== 'boolean') {
@@ -69,58 +68,55 @@ export const bodiesAreDeclared: Rule = ({ document, operations, report }) => {
   }
 }
 
-export const bodiesAreClosed: Rule = ({ document, operations, report }) => {
-  for (const { operation, at } of operations) {
-    const found = bodyOf(document, operation.requestBody, at)
-    for (const { schema, at: place } of reachable(document, found)) {
-      const isForm = schema.properties !== undefined
-      if (!isForm && !typesOf(schema).includes('object')) continue
-      // A body that a third-party program sends may have further keys, if `additionalProperties`
-      // has a description.
-      const isTolerant = isObject(schema.additionalProperties) && schema.additionalProperties.description !== undefined
-      if (isForm ? schema.additionalProperties === false || isTolerant : schema.additionalProperties !== undefined)
-        continue
-      report(
-        place,
-        namePlace(document, place),
-        isForm
-          ? 'clients send it, and unknown fields must be refused with a hint; add additionalProperties: false.'
-          : 'clients send it, and its keys are undefined; write additionalProperties (a schema, true or false).',
-      )
-    }
+export const bodiesAreClosed: Rule = (context) => {
+  const { document, report } = context
+  for (const { schema, at: place } of reachable(document, schemasIn(bodiesIn(context)))) {
+    const isForm = schema.properties !== undefined
+    if (!isForm && !schemaTypes(schema).includes('object')) continue
+    // A body that a third-party program sends may have further keys, if `additionalProperties`
+    // has a description.
+    const isTolerant = isObject(schema.additionalProperties) && schema.additionalProperties.description !== undefined
+    if (isForm ? schema.additionalProperties === false || isTolerant : schema.additionalProperties !== undefined)
+      continue
+    report(
+      place,
+      namePlace(document, place),
+      isForm
+        ? 'clients send it, and unknown fields must be refused with a hint; add additionalProperties: false.'
+        : 'clients send it, and its keys are undefined; write additionalProperties (a schema, true or false).',
+    )
   }
 }
 
-export const filesTravelInForms: Rule = ({ document, operations, report }) => {
-  for (const { operation, at } of operations) {
-    const found = bodyOf(document, operation.requestBody, at)
-    if (!found) continue
-    const { 'multipart/form-data': _form, ...content } = found.part.content ?? {}
-    if (_form !== undefined && content['application/json'] === undefined) continue
-    for (const { schema, at: place } of reachable(document, { ...found, part: { content } })) {
-      if (schema.format !== 'binary') continue
-      report(
-        place,
-        namePlace(document, place),
-        'is a file, which JSON cannot carry; offer multipart/form-data with this schema, or accept the id of an upload.',
-      )
-    }
+export const filesTravelInForms: Rule = (context) => {
+  const { document, report } = context
+  const withoutForms = bodiesIn(context).flatMap(({ part, at }) => {
+    const { 'multipart/form-data': form, ...content } = part.content ?? {}
+    return form !== undefined && content['application/json'] === undefined ? [] : [{ part: { content }, at }]
+  })
+  for (const { schema, at: place } of reachable(document, schemasIn(withoutForms))) {
+    if (schema.format !== 'binary') continue
+    report(
+      place,
+      namePlace(document, place),
+      'is a file, which JSON cannot carry; offer multipart/form-data with this schema, or accept the id of an upload.',
+    )
   }
 }
 
-export const repliesArePlain: Rule = ({ document, operations, report }) => {
-  for (const { operation, at } of operations) {
-    for (const [status, response] of Object.entries(operation.responses ?? {})) {
-      const found = bodyOf(document, response, [...at, 'responses', status], [])
-      for (const { schema, at: place } of reachable(document, found)) {
-        if (schema.allOf === undefined) continue
-        report(
-          [...place, 'allOf'],
-          namePlace(document, place),
-          'allOf in a response cannot be closed; write out its properties.',
-        )
-      }
-    }
+/** Reports allOf in responses, and objects that do not list the keys that they always have. */
+export const repliesArePlain: Rule = (context) => {
+  const { document, report } = context
+  for (const { schema, at: place } of reachable(document, schemasIn(repliesIn(context)))) {
+    const where = namePlace(document, place)
+    if (schema.allOf !== undefined)
+      report([...place, 'allOf'], where, 'allOf in a response cannot be closed; write out its properties.')
+    if (schema.properties !== undefined && schema.required === undefined && schema.minProperties === undefined)
+      report(
+        place,
+        where,
+        'no key of this object is required, so clients must expect that each is missing; list the keys that it always has in required.',
+      )
   }
 }
 
@@ -213,6 +209,21 @@ export const statusesAreComplete: Rule = ({ document, operations, report }) => {
   }
 }
 
+export const propertiesAreDescribed: Rule = ({ document, report }) => {
+  for (const { kind, node, at } of partsOf(document)) {
+    if (kind !== 'schema' || !isObject(node.properties)) continue
+    for (const [name, property] of Object.entries(node.properties as Record<string, SchemaObject>)) {
+      if (property.description || resolve(document, property)?.description) continue
+      const place = [...at, 'properties', name]
+      report(
+        place,
+        namePlace(document, place),
+        'no description; its name alone tells readers too little, so write one.',
+      )
+    }
+  }
+}
+
 export const schemasAreDescribed: Rule = ({ document, report }) => {
   for (const [name, schema] of Object.entries(document.components?.schemas ?? {})) {
     const at = ['components', 'schemas', name]
@@ -228,39 +239,7 @@ export const schemasAreDescribed: Rule = ({ document, report }) => {
   }
 }
 
-function typesOf(schema: SchemaObject): string[] {
-  return schema.type === undefined ? [] : [schema.type].flat()
-}
-
-function bodyOf(document: ContractDocument, body: BodyOrResponse | undefined, at: Path, below: Path = ['requestBody']) {
-  return locate(document, body, [...at, ...below])
-}
-
 function rawData(document: ContractDocument, reply: BodyOrResponse | undefined): SchemaObject | undefined {
   const data = resolve(document, schemaOf(reply))?.properties?.data
   return data?.items ?? data
-}
-
-/** Yields every schema in a body, at any depth, once. */
-function* reachable(
-  document: ContractDocument,
-  body: { part: BodyOrResponse; at: Path } | undefined,
-): Generator<{ schema: SchemaObject; at: Path }> {
-  if (!body) return
-  const seen = new Set<unknown>()
-  const queue: { node: unknown; at: Path }[] = Object.entries(body.part.content ?? {}).map(([type, form]) => ({
-    node: form?.schema,
-    at: [...body.at, 'content', type, 'schema'],
-  }))
-  for (let next = queue.shift(); next; next = queue.shift()) {
-    for (const { node, at } of walk('schema', next.node, next.at)) {
-      if (seen.has(node)) continue
-      seen.add(node)
-      if (typeof node.$ref !== 'string') yield { schema: node, at }
-      else {
-        const found = locate(document, node, at)
-        if (found) queue.push({ node: found.part, at: found.at })
-      }
-    }
-  }
 }

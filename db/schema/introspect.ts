@@ -13,6 +13,8 @@ interface ColumnInfo {
   notnull: number
   dflt_value: string | null
   pk: number
+  /** The statement that created the table. */
+  statement: string
 }
 
 const scalars: Readonly<Record<string, string>> = {
@@ -35,8 +37,10 @@ export async function renderTables(): Promise<string> {
 
 async function readColumns(db: Kysely<unknown>): Promise<ColumnInfo[]> {
   const { rows } = await sql<ColumnInfo>`
-    select tables.name as table_name, columns.name, columns.type, columns."notnull", columns.dflt_value, columns.pk
+    select tables.name as table_name, columns.name, columns.type, columns."notnull", columns.dflt_value, columns.pk,
+      master.sql as statement
     from pragma_table_list as tables, pragma_table_info(tables.name) as columns
+    inner join sqlite_master as master on master.type = 'table' and master.name = tables.name
     where tables.schema = 'main' and tables.type = 'table' and tables.name not like 'sqlite\\_%' escape '\\'
     order by tables.name, columns.cid
   `.execute(db)
@@ -66,9 +70,16 @@ function block(name: string, lines: string[]): string {
 function renderColumn(column: ColumnInfo): string {
   const scalar = scalars[column.type.toUpperCase()]
   if (scalar === undefined) throw new Error(`${column.table_name}.${column.name} has the unknown type ${column.type}.`)
+  const values = valuesOf(column)
   const isRowId = column.pk === 1 && column.name === 'id'
-  const type = column.notnull === 0 && !isRowId ? `${scalar} | null` : scalar
+  const type = column.notnull === 0 && !isRowId ? `${values ?? scalar} | null` : (values ?? scalar)
   return `${column.name}: ${isRowId || column.dflt_value !== null ? `Generated<${type}>` : type}`
+}
+
+/** Returns the values that a check allows (`oneOf` in columns.ts) as a union of types. */
+function valuesOf({ name, statement }: ColumnInfo): string | undefined {
+  const [, list] = new RegExp(`"${name}" in \\(('[^()]*')\\)`).exec(statement) ?? []
+  return list?.replaceAll("', '", "' | '")
 }
 
 function interfaceName(table: string): string {

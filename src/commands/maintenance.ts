@@ -1,4 +1,5 @@
 // Commands for maintenance: `accord search rebuild`, `accord files clean` and `accord jobs`.
+import { sql } from 'kysely'
 import type { Config } from '../config/config.ts'
 import type { Context } from '../kernel/context.ts'
 import { Problem } from '../kernel/errors.ts'
@@ -25,7 +26,7 @@ export const listJobsCommand = (
 ): Promise<void> =>
   asSystem(config, async (ctx) => {
     const jobs = ctx.db.selectFrom('jobs').selectAll().orderBy('id').limit(1000)
-    const rows = await (state === undefined ? jobs : jobs.where('state', '=', state)).execute()
+    const rows = await (state === undefined ? jobs : jobs.where(sql.ref('state'), '=', state)).execute()
     const webhooks = state === undefined ? await webhookStates(ctx.db, ctx.services.sights) : []
     const found = webhooks.map((each) => `${capital(describeWebhook(each))}.`)
     const jobsFound = rows.map(({ id, kind, state, attempts, run_at, last_error }) => ({

@@ -131,7 +131,7 @@ export const enqueueAll = <Payload extends object>(
 export const waitingJob = (kind: string, payload: object, { runAt, at }: { runAt: Date; at: Date }) => ({
   kind,
   payload: JSON.stringify(payload),
-  state: 'waiting',
+  state: 'waiting' as const,
   run_at: stamp(runAt),
   created_at: stamp(at),
   updated_at: stamp(at),
@@ -150,7 +150,7 @@ async function insertAll(ctx: Context, kind: string, wanted: readonly Wanted<obj
     if (sequence !== undefined) busy.add(sequence)
     return {
       ...waitingJob(kind, payload, { runAt, at: ctx.time }),
-      state: isBehind ? 'blocked' : 'waiting',
+      state: isBehind ? ('blocked' as const) : ('waiting' as const),
       dedupe_key: key ?? null,
       sequence: sequence ?? null,
     }

@@ -37,13 +37,13 @@ paths:
         - name: page
           in: query
           description: Which page.
-          schema: { type: integer, default: 1 }
+          schema: { type: integer, minimum: 1, maximum: 100, default: 1 }
         - name: ids
           in: query
           description: Only these.
           schema:
             type: array
-            items: { type: integer }
+            items: { type: integer, minimum: 1, maximum: 100 }
       responses:
         '200':
           description: Sources.
@@ -89,53 +89,84 @@ components:
       required: true
       description: Its id.
       schema: { type: integer, minimum: 1, maximum: 9007199254740991 }
+      example: 7
   schemas:
     Problem:
       description: An error.
       type: object
+      required: [detail]
       properties:
-        detail: { type: string }
+        detail: { $ref: '#/components/schemas/ShownText' }
       example: { detail: No. }
+    ShownText:
+      description: A text.
+      type: string
+      example: Web
+    Count:
+      description: A number.
+      type: integer
+      example: 1
+    SentText:
+      description: A text that is sent.
+      type: string
+      maxLength: 255
+      example: Web
+    SentCount:
+      description: A number that is sent.
+      type: integer
+      minimum: 1
+      maximum: 100
+      example: 1
     Source:
       description: A source.
       type: object
       required: [id, name]
       properties:
-        id: { type: integer }
-        name: { type: string }
-        version: { type: integer }
+        id: { $ref: '#/components/schemas/Count' }
+        name: { $ref: '#/components/schemas/ShownText' }
+        version: { $ref: '#/components/schemas/Count' }
         owner:
+          description: Its owner.
           oneOf:
             - $ref: '#/components/schemas/OwnerRef'
             - type: 'null'
         lines:
+          description: Its lines.
           type: array
           items:
             type: object
+            required: [id]
             properties:
-              id: { type: integer }
-              name: { type: string }
-              total: { type: number, format: money }
+              id: { $ref: '#/components/schemas/Count' }
+              name: { $ref: '#/components/schemas/ShownText' }
+              total:
+                description: Their sum.
+                type: number
+                format: money
       example: { id: 1, name: Web }
     OwnerRef:
       description: An owner.
       type: object
+      required: [id]
       properties:
-        id: { type: integer }
-        name: { type: string }
+        id: { $ref: '#/components/schemas/Count' }
+        name: { $ref: '#/components/schemas/ShownText' }
       example: { id: 1, name: Ada }
     SourceResult:
       description: One source.
       type: object
+      required: [data]
       properties:
         data: { $ref: '#/components/schemas/Source' }
-        message: { type: string }
+        message: { $ref: '#/components/schemas/ShownText' }
       example: { data: { id: 1, name: Web }, message: Source updated. }
     SourcePage:
       description: Some sources.
       type: object
+      required: [data]
       properties:
         data:
+          description: The sources.
           type: array
           items: { $ref: '#/components/schemas/Source' }
       example: { data: [{ id: 1, name: Web }] }
@@ -144,20 +175,25 @@ components:
       type: object
       additionalProperties: false
       properties:
-        name: { type: string, maxLength: 255 }
+        name:
+          description: Its name.
+          type: string
+          maxLength: 255
         owner:
+          description: Its owner.
           type: [object, 'null']
           additionalProperties: false
           properties:
-            id: { type: integer }
+            id: { $ref: '#/components/schemas/SentCount' }
         lines:
+          description: Its lines.
           type: array
           items:
             type: object
             additionalProperties: false
             properties:
-              id: { type: integer }
-              name: { type: string }
+              id: { $ref: '#/components/schemas/SentCount' }
+              name: { $ref: '#/components/schemas/SentText' }
       example: { name: Web }
 `
 
@@ -166,7 +202,7 @@ const permissionKeys = ['settings.lead.sources', 'settings.lead.sources.create',
 
 function findings(from: string, to: string): string[] {
   expect(contract).toContain(from)
-  return lint(parseContract(contract.replace(from, to)), { permissionKeys, abilityAreas })
+  return lint(parseContract(contract.replace(from, to)), { knowledge: { permissionKeys, abilityAreas } })
 }
 
 describe('headers', { timeout: 60_000 }, () => {
@@ -213,7 +249,20 @@ ${replies}`
 
 describe('lint', { timeout: 60_000 }, () => {
   it('has no findings for a careful contract', () => {
-    expect(lint(parseContract(contract), { permissionKeys, abilityAreas })).toEqual([])
+    expect(lint(parseContract(contract), { knowledge: { permissionKeys, abilityAreas } })).toEqual([])
+  })
+
+  it('accepts a key that is marked as written only', () => {
+    const owner = '        owner:\n          description: Its owner.\n          type: [object'
+    const note = ['note:', '  description: A note.', '  writeOnly: true', '  type: string', '  maxLength: 9']
+    expect(findings(owner, note.map((line) => `        ${line}\n`).join('') + owner)).toEqual([])
+  })
+
+  it('shows the first error of the syntax alone, with its place and line', () => {
+    expect(findings('summary: List sources', 'summary: List: sources: all')).toEqual([
+      expect.stringMatching(/^openapi\.yaml:\d+:16 .*\n {8}summary: List: sources: all\n {17}\^$/),
+    ])
+    expect(findings('openapi: 3.1.0', 'openapi: 3.1.0\nopenapi: 3.1.0').join()).toMatch(/^openapi\.yaml:2:1 .* unique/)
   })
 
   it('refuses a misspelled x- key, with its line and a suggestion', () => {
@@ -266,8 +315,8 @@ describe('lint', { timeout: 60_000 }, () => {
     ],
     [
       'a file in JSON',
-      'name: { type: string, maxLength',
-      'name: { type: string, format: binary, maxLength',
+      '          maxLength: 255\n        owner',
+      '          format: binary\n          maxLength: 255\n        owner',
       'is a file, which JSON cannot carry',
     ],
     ['a false example', 'example: { name: Web }', 'example: { nmae: Web }', 'the example is not valid'],
@@ -292,6 +341,40 @@ describe('lint', { timeout: 60_000 }, () => {
     ],
     ['an unbounded id', ', maximum: 9007199254740991', '', 'lose digits in JavaScript'],
     ['allOf in a response', 'oneOf:\n', 'allOf:\n', 'allOf in a response'],
+    [
+      'a property without a description',
+      '          description: Its name.\n',
+      '',
+      'SourceUpdate properties.name: no description',
+    ],
+    ['a sent text of any length', '          maxLength: 255\n', '', 'without a maximum length'],
+    [
+      'a sent text whose pattern repeats without end',
+      '          maxLength: 255\n',
+      '          pattern: ^[a-z]+$\n',
+      'without a maximum length',
+    ],
+    ['a sent integer without bounds', '      maximum: 100\n', '', 'SentCount: clients send this integer'],
+    [
+      'a parameter without bounds',
+      ', maximum: 100, default',
+      ', default',
+      'that no column holds would be a server error; add maximum',
+    ],
+    [
+      'an object of a response without required',
+      '      required: [data]\n',
+      '',
+      'SourceResult: no key of this object is required',
+    ],
+    [
+      'a key that is written but never shown',
+      '        owner:\n          description: Its owner.\n          type: [object',
+      "        note: { $ref: '#/components/schemas/SentText' }\n        owner:\n          description: Its owner.\n          type: [object",
+      'updateSource: it accepts note, and no key of its response shows the value',
+    ],
+    ['capitals in a path', '  /sources:\n', '  /Sources:\n', '/Sources has capitals'],
+    ['a path parameter without an example', '      example: 7\n', '', 'Id: no example of id'],
     ['a body that is a response', 'schemas/SourceUpdate', 'schemas/Source', 'or the two drift apart'],
     [
       'an optional body by accident',
@@ -319,8 +402,8 @@ describe('lint', { timeout: 60_000 }, () => {
     ],
     [
       'a list of choices in three places',
-      'name: { type: string, maxLength: 255 }',
-      'name: { enum: [a, b] }\n        first: { enum: [a, b] }\n        second: { enum: [b, a] }\n        third: { enum: [a, b, null] }',
+      'type: string\n          maxLength: 255\n        owner',
+      'enum: [a, b]\n        first: { enum: [a, b] }\n        second: { enum: [b, a] }\n        third: { enum: [a, b, null] }\n        owner',
       'SourceUpdate.third: the list ["a","b"] occurs in several places',
     ],
     [
@@ -337,15 +420,15 @@ describe('lint', { timeout: 60_000 }, () => {
     ],
     [
       'a schema that holds itself by way of another',
-      'description: An owner.\n      type: object\n      properties:\n',
-      "description: An owner.\n      type: object\n      properties:\n        source: { $ref: '#/components/schemas/Source' }\n",
+      'description: An owner.\n      type: object\n      required: [id]\n      properties:\n',
+      "description: An owner.\n      type: object\n      required: [id]\n      properties:\n        source: { $ref: '#/components/schemas/Source' }\n",
       'Source: it contains itself',
     ],
     ['a wide line', 'description: All of them.', `description: ${'wide '.repeat(30)}`, 'has 169 columns'],
     [
       'a description among braces',
-      'type: string, maxLength',
-      'type: string, description: It, maxLength',
+      'type: integer, minimum: 1, maximum: 100, default',
+      'type: integer, description: It, minimum: 1, maximum: 100, default',
       'one key per line',
     ],
     [
@@ -375,7 +458,6 @@ describe('lint', { timeout: 60_000 }, () => {
       "        default: { $ref: '#/components/responses/CommonErrors' }\n  /sources/{id}",
       'listSources: default stands for 401 here',
     ],
-    ['a key given twice', 'openapi: 3.1.0', 'openapi: 3.1.0\nopenapi: 3.1.0', 'unique'],
     [
       'a rule line before that of an earlier tag',
       '    description: Where leads come from.\n',
@@ -401,7 +483,7 @@ describe('lint', { timeout: 60_000 }, () => {
   it('refuses a long list of parameters that two operations repeat, but not an alias', () => {
     const names = ['a', 'b', 'c', 'd', 'e', 'f']
     const list = names.map(
-      (name) => `        - name: ${name}\n          in: query\n          schema: { type: string }\n`,
+      (name) => `        - name: ${name}\n          in: query\n          schema: { type: string, maxLength: 9 }\n`,
     )
     const operation = /get:\n[\s\S]+?(?= {2}.sources.\{id\}:)/.exec(contract)?.[0] ?? ''
     const withTwo = (first: string, second: string) => {
@@ -409,7 +491,7 @@ describe('lint', { timeout: 60_000 }, () => {
         `    ${operation.replace('listSources', id).replace(/ {6}parameters:\n( {8}.+\n)+/, `      parameters:${parameters}`)}`
       const both = `  /sources:\n${get('listSources', first)}  /others:\n${get('listOthers', second)}`
       const text = contract.replace(/ {2}\/sources:\n[\s\S]+?(?= {2}.sources.\{id\}:)/, both)
-      return lint(parseContract(text), { permissionKeys, abilityAreas })
+      return lint(parseContract(text), { knowledge: { permissionKeys, abilityAreas } })
     }
     const written = `\n${list.join('')}`
     expect(withTwo(written, written).join('\n')).toContain('listOthers: it repeats the parameters of listSources')
@@ -430,7 +512,7 @@ describe('lint', { timeout: 60_000 }, () => {
         return `  ${path}:\n    ${operation.replace('parameters:', `parameters:\n        - ${names.join('\n        - ')}`)}`
       })
       const text = contract.replace('components:\n', `${added.join('')}components:\n`)
-      return lint(parseContract(text), { permissionKeys, abilityAreas }).filter((finding) =>
+      return lint(parseContract(text), { knowledge: { permissionKeys, abilityAreas } }).filter((finding) =>
         finding.includes('same URL'),
       )
     }

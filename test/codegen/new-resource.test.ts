@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { namesOf } from '../../codegen/new-resource/names.ts'
+import { choiceOf, namesOf } from '../../codegen/new-resource/names.ts'
 import { useFolder } from '../support/folders.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
@@ -102,6 +102,30 @@ it('is stored, shown, changed and removed', async () => {
 })
 `
 
+const wishes = ['--reference', 'warehouse', '--one-of', 'state=open,sent']
+
+/** The test of what the wishes add. */
+const wishesTest = `// The reference and the fixed values of a delivery note.
+import { expect, it } from 'vitest'
+import { useSharedServer } from '../support/using.ts'
+
+const { admin } = useSharedServer()
+
+it('are stored, shown, filtered and checked', async () => {
+  const { body: first } = await admin.post('/delivery-notes', { name: 'First' })
+  expect(first.data).toMatchObject({ warehouse_id: null, state: 'open' })
+  const { body: other } = await admin.post('/delivery-notes', { name: 'Other', state: 'sent' })
+  expect((await admin.get('/delivery-notes?state=sent')).body.data).toEqual([other.data])
+  expect((await admin.get('/delivery-notes?state[not]=sent')).body.data).toEqual([first.data])
+  expect((await admin.get('/delivery-notes?warehouse_id=999')).body.data).toEqual([])
+  const refused = await admin.post('/delivery-notes', { name: 'Third', state: 'lost', warehouse_id: 999 })
+  expect(refused.status).toBe(422)
+  expect(refused.body.errors.state).toEqual(['Must be one of open, sent.'])
+  const lost = await admin.post('/delivery-notes', { name: 'Third', warehouse_id: 999 })
+  expect(lost.body.errors.warehouse_id).toEqual(['No warehouse has id 999.'])
+})
+`
+
 describe('npm run new-resource, and a field by the steps of CONTRIBUTING', () => {
   const scratch = useFolder('new-resource')
 
@@ -112,7 +136,13 @@ describe('npm run new-resource, and a field by the steps of CONTRIBUTING', () =>
 
   it('compile, pass their tests and the house test, and register a resource in one line', async () => {
     const node = (...args: string[]) => run(process.execPath, args, { cwd: scratch })
-    const { stdout } = await node('--import', 'tsx', 'codegen/new-resource/new-resource.ts', 'delivery-notes')
+    const { stdout } = await node(
+      '--import',
+      'tsx',
+      'codegen/new-resource/new-resource.ts',
+      'delivery-notes',
+      ...wishes,
+    )
     expect(stdout).toContain('wrote src/contract/operations.gen.ts')
     const lines = (path: string, from: string): string[] => readFileSync(join(from, path), 'utf8').split('\n')
     const known = new Set(lines('src/resources.ts', root))
@@ -123,19 +153,30 @@ describe('npm run new-resource, and a field by the steps of CONTRIBUTING', () =>
     await node('--import', 'tsx', 'src/cli.ts', 'regenerate')
     writeFileSync(join(scratch, 'test/resources/locations.shelf.test.ts'), shelfTest)
     const vitest = ['node_modules/vitest/vitest.mjs', 'run', '--config', 'test/vitest.config.ts', '--project', 'inside']
+    writeFileSync(join(scratch, 'test/resources/delivery-notes.wishes.test.ts'), wishesTest)
     await Promise.all([
       node('node_modules/typescript-native/bin/tsc', '-p', 'tsconfig.json', '--noEmit'),
       node(
         ...vitest,
         'test/resources/delivery-notes.test.ts',
+        'test/resources/delivery-notes.wishes.test.ts',
         'test/resources/locations.shelf.test.ts',
         'test/contract/house.test.ts',
         'test/contract/imports.test.ts',
+        'test/contract/stale-versions.test.ts',
+        'test/contract/order.test.ts',
+        'test/contract/drift.test.ts',
       ),
     ])
     const files = ['src/resources/delivery-notes', 'test/resources', 'test/contract', 'db/migrations']
     await node('node_modules/@biomejs/biome/bin/biome', 'check', '--vcs-enabled=false', ...files)
   }, 240_000)
+})
+
+describe('choiceOf', () => {
+  it.each(['state', 'state=open', 'State=open,sent', 'state=open,'])('refuses %j', (text) => {
+    expect(() => choiceOf(text, namesOf('parcels'))).toThrow('write its name and at least two values')
+  })
 })
 
 describe('namesOf', () => {

@@ -233,13 +233,13 @@ describe('what happens by itself', () => {
     const pending = (webhook_id: number, n: number) => ({
       ...delivery,
       webhook_id,
-      state: 'pending',
+      state: 'pending' as const,
       dedupe_key: `${n}`,
       message_id: `${n}`,
     })
     await db()
       .insertInto('webhook_deliveries')
-      .values([pending(1, 1), pending(1, 2), { ...pending(1, 3), state: 'failed' }, pending(4, 4)])
+      .values([pending(1, 1), pending(1, 2), { ...pending(1, 3), state: 'failed' as const }, pending(4, 4)])
       .execute()
     const billing = `ebhook 1 "Billing" fails since ${since}; the receiver answered 500; 2 deliveries wait`
     const gone = 'ebhook 2 "Gone" switched off by the server: The receiver answered 410; no deliveries wait'

@@ -64,7 +64,7 @@ async function addCampaign(): Promise<number> {
     .returning('id')
     .executeTakeFirstOrThrow()
   const named = { name: 'Spring', name_key: 'spring', subject: 'For {%persons.name%}', is_active: 1 }
-  const audience = { audience_type: 'filter', audience_filter: JSON.stringify({ job_title: ['Member'] }) }
+  const audience = { audience_type: 'filter' as const, audience_filter: JSON.stringify({ job_title: ['Member'] }) }
   const campaign = await store.db
     .insertInto('marketing_campaigns')
     .values({ ...named, ...audience, email_template_id: template.id, changed_by_id: 1, ...stamps })

@@ -84,7 +84,7 @@ async function addCampaign(): Promise<number> {
     .returning('id')
     .executeTakeFirstOrThrow()
   const named = { name: 'Spring', name_key: 'spring', subject: 'For {%persons.name%}', is_active: 1 }
-  const audience = { audience_type: 'tag', audience_tag_id: tag }
+  const audience = { audience_type: 'tag' as const, audience_tag_id: tag }
   const campaign = await store.db
     .insertInto('marketing_campaigns')
     .values({ ...named, ...audience, email_template_id: template.id, changed_by_id: 1, ...stamps })

@@ -89,7 +89,7 @@ describe('getActivityCalendar', () => {
   it('holds a thousand at most, those that begin nearest to now, and lets others have their turn', async () => {
     const from = (minute: number) => new Date(Date.parse('2026-03-01T09:30:00.000Z') + minute * 60_000).toISOString()
     const row = (minute: number) => ({
-      type: 'call',
+      type: 'call' as const,
       title: 'x',
       comment: 'x'.repeat(2000),
       user_id: 1,

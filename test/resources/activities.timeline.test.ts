@@ -1,6 +1,8 @@
 // The timelines of records: activities, e-mails and changes in one sorted list with exact pages.
 // Each caller sees only permitted entries.
+
 import { describe, expect, it } from 'vitest'
+import type { EmailFoldersTable } from '../../db/tables.gen.ts'
 import type { Schema } from '../../src/contract/types.ts'
 import type { Caller } from '../support/app.ts'
 import { file, form } from '../support/form.ts'
@@ -30,7 +32,7 @@ const named = (entries: readonly Entry[]): string[] =>
 
 interface Mail {
   subject: string
-  folder?: string
+  folder?: EmailFoldersTable['folder']
   thread_id?: number
   lead_id?: number
   person_id?: number

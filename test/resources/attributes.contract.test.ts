@@ -100,7 +100,7 @@ describe('getOpenapiJson', { timeout: 60_000 }, () => {
         ...document
       } = JSON.parse(served) as ContractDocument
       const parts = { text: '', hash: '', problems: [], flowParts: new WeakSet(), lineOf: () => 1 }
-      return lint({ ...parts, document, source: document }, { permissionKeys, abilityAreas })
+      return lint({ ...parts, document, source: document }, { knowledge: { permissionKeys, abilityAreas } })
     }
     // Custom attributes add no finding. Both contracts have findings in their generated webhooks,
     // because the rules are written for the source contract.

@@ -625,7 +625,6 @@ describe('the import of another user', () => {
       .updateTable('jobs')
       .set({ crashes: maxCrashes })
       .where('kind', '=', 'imports.process')
-      .where('state', '!=', 'done')
       .returning('id')
       .executeTakeFirstOrThrow()
     await server.work()

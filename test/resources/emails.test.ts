@@ -1,8 +1,10 @@
 // Mails: writing and queueing, the changes allowed in each state, folders and the
 // trash, mass operations, threads, links. Visibility is in emails.folders.test.ts, files in
 // emails.attachments.test.ts.
+
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import type { EmailFoldersTable } from '../../db/tables.gen.ts'
 import type { Schema } from '../../src/contract/types.ts'
 import { type Caller, startServer } from '../support/app.ts'
 import { given } from '../support/given.ts'
@@ -27,7 +29,11 @@ const draft = (changes: Record<string, unknown> = {}): Promise<Email> => written
 const shown = async (id: number): Promise<Email> => (await server.admin.get(`/emails/${id}`)).body.data
 
 /** Sets columns and the folder of a mail, as sending and receiving would. */
-async function set(id: number, columns: Record<string, string | number | null>, folder?: string): Promise<void> {
+async function set(
+  id: number,
+  columns: Record<string, string | number | null>,
+  folder?: EmailFoldersTable['folder'],
+): Promise<void> {
   const { db } = server.store
   await db.updateTable('emails').set(columns).where('id', '=', id).execute()
   if (folder === undefined) return

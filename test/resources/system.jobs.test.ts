@@ -461,13 +461,13 @@ describe('each night', () => {
       const both = {
         event_id: ++events,
         event: 'lead.create.after',
-        entity_type: 'leads',
+        entity_type: 'leads' as const,
         entity_id: 1,
         finished_at,
         created_at: old,
         updated_at: old,
       }
-      const state = finished_at === null ? 'pending' : 'failed'
+      const state: 'pending' | 'failed' = finished_at === null ? 'pending' : 'failed'
       const more = { webhook_id: body.data.id, dedupe_key: name, message_id: name, attempts: '[]' }
       const told = { ...both, ...more, state, next_attempt_at: finished_at === null ? old : null }
       await db.insertInto('webhook_deliveries').values(told).execute()

@@ -139,7 +139,7 @@ describe('getWarehouse', () => {
     const add = async (count: number, user_id: number, warehouse_id: number) => {
       const { db } = server.store
       const at = { created_at: start, updated_at: start }
-      const rows = Array.from({ length: count }, () => ({ type: 'note', comment: 'x', user_id, ...at }))
+      const rows = Array.from({ length: count }, () => ({ type: 'note' as const, comment: 'x', user_id, ...at }))
       const made = await db.insertInto('activities').values(rows).returning('id').execute()
       const links = made.map(({ id }) => ({ activity_id: id, warehouse_id }))
       await db.insertInto('warehouse_activities').values(links).execute()

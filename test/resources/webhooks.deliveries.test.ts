@@ -946,7 +946,7 @@ describe('replayWebhookDelivery', () => {
     // The delivery was sent, and the worker has not yet deleted its job.
     const running = {
       ...waiting,
-      state: 'running',
+      state: 'running' as const,
       locked_by: 'another worker',
       locked_until: '2026-03-02T00:00:00.000Z',
     }

@@ -19,7 +19,7 @@ export async function addUser(server: TestServer, name: string, about: Someone =
   const role = about.permissions && {
     name,
     name_key: key,
-    permission_type: 'custom',
+    permission_type: 'custom' as const,
     permissions: JSON.stringify(about.permissions),
     ...stamps,
   }

@@ -155,6 +155,7 @@ function fieldName(finding: ErrorObject, headerNames: readonly string[]): string
   if (finding.keyword === 'choice') path.push(String(finding.params.keys[0]))
   if (finding.keyword === 'required') path.push(String(finding.params.missingProperty))
   if (finding.keyword === 'additionalProperties') path.push(String(finding.params.additionalProperty))
+  if (finding.keyword === 'unevaluatedProperties') path.push(String(finding.params.unevaluatedProperty))
   const [place, ...rest] = path
   if (place === 'requestBody') return rest.join('.') || 'body'
   if (place === 'query') return `query.${rest[0] ?? ''}`
@@ -188,10 +189,22 @@ const formatSentences: Record<string, string> = {
   country: 'Must be an ISO 3166-1 country code of two letters.',
 }
 
+/** The error sentences of keywords whose parameters say nothing to a client. */
+const plainSentences: Record<string, string> = {
+  required: 'The field is required.',
+  uniqueItems: 'Must not have the same entry twice.',
+  unevaluatedProperties: 'Unknown field.',
+  'false schema': 'The field is not allowed.',
+  propertyNames: 'Has a key that is not allowed.',
+  not: 'Has a value that is not allowed.',
+  anyOf: 'Has none of the forms that the contract allows.',
+  oneOf: 'Has several of the forms that the contract allows; send one of them.',
+}
+
+const counted = (count: unknown, one: string, several: string): string => `${count} ${count === 1 ? one : several}`
+
 function sentenceFor({ keyword, params, schema, parentSchema, instancePath, data }: ErrorObject): string {
   switch (keyword) {
-    case 'required':
-      return 'The field is required.'
     case 'choice':
       return `Send either ${(params.keys as string[]).join(' or ')}.`
     case 'reference':
@@ -227,15 +240,29 @@ function sentenceFor({ keyword, params, schema, parentSchema, instancePath, data
       return `Must be more than ${params.limit}.`
     case 'maximum':
       return `Must be at most ${params.limit}.`
+    case 'exclusiveMaximum':
+      return `Must be less than ${params.limit}.`
+    case 'multipleOf':
+      return `Must be a multiple of ${params.multipleOf}.`
+    case 'const':
+      return `Must be ${JSON.stringify(params.allowedValue)}.`
     case 'maxItems':
-      return `Must not have more than ${params.limit} entries.`
+    case 'items':
+    case 'unevaluatedItems':
+      return `Must not have more than ${counted(params.limit ?? params.len, 'entry', 'entries')}.`
     case 'minItems':
-      return `Must have at least ${params.limit} ${params.limit === 1 ? 'entry' : 'entries'}.`
-    case 'uniqueItems':
-      return 'Must not have the same entry twice.'
+      return `Must have at least ${counted(params.limit, 'entry', 'entries')}.`
+    case 'contains':
+      return `Must have at least ${counted(params.minContains, 'entry', 'entries')} of the kind that the contract describes.`
+    case 'maxProperties':
+      return `Must not have more than ${counted(params.limit, 'key', 'keys')}.`
+    case 'minProperties':
+      return `Must have at least ${counted(params.limit, 'key', 'keys')}.`
+    case 'dependentRequired':
+      return `Needs ${params.missingProperty} when ${params.property} is sent.`
     case 'pattern':
       return formatSentences[String(parentSchema?.['x-value'])] ?? `Must match ${String(params.pattern)}.`
     default:
-      return 'Is not valid.'
+      return plainSentences[keyword] ?? 'Is not valid.'
   }
 }

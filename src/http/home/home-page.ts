@@ -41,6 +41,7 @@ const sample = (label: string, text: string): string =>
 /** Returns the page. `base` is the base URL in the samples. */
 export function homePage({ appName }: Config, base: string): { html: string; headers: Record<string, string> } {
   const signIn = `curl ${base}${operations.login.path} \\
+  -H 'Accept: application/json' \\
   -H 'Content-Type: application/json' \\
   -d '{"email":"admin@example.com","password":"YOUR PASSWORD","device_name":"curl"}'`
   const list = `curl '${base}${operations.listLeads.path}?sort=-created_at' \\

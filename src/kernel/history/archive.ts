@@ -161,7 +161,7 @@ async function capture(ctx: Context, entity: string, table: string, id: number):
   for (const row of await rowsBy(ctx, relations, 'all', { table, column: 'id', values: [id] })) keep(table, row)
   await follow(table, [id])
   // The unique values of custom attributes refer to their record without a foreign key.
-  const unique = ctx.db.selectFrom('unique_values').selectAll().where('entity_type', '=', entity)
+  const unique = ctx.db.selectFrom('unique_values').selectAll().where(sql.ref('entity_type'), '=', entity)
   for (const row of await unique.where('entity_id', '=', id).execute()) keep('unique_values', { ...row })
   return { rows: [...rows.values()], pointers }
 }

@@ -55,7 +55,7 @@ const limits = { types: ['text/csv', 'text/plain', workbookType, cardType], othe
 const waitingStates: ReadonlySet<string> = new Set(['pending', 'validated', 'invalid'])
 /** The columns of an import that has not been validated. */
 export const initialState = {
-  state: 'pending',
+  state: 'pending' as const,
   processed_rows_count: 0,
   invalid_rows_count: 0,
   omitted_cells_count: 0,

@@ -98,7 +98,7 @@ export const retry = (ctx: Context, id: number): Promise<Job> =>
     const job = await requireIdle(ctx, id)
     if (job.state === 'blocked')
       throw new Problem('state_conflict', 'The job is blocked by an earlier one of its sequence.')
-    const changes = job.state === 'buried' ? await restartColumns(ctx, job) : { state: 'waiting' }
+    const changes = job.state === 'buried' ? await restartColumns(ctx, job) : { state: 'waiting' as const }
     await ctx.db
       .updateTable('jobs')
       .set({ ...changes, run_at: now(ctx), updated_at: now(ctx) })
@@ -118,7 +118,7 @@ async function restartColumns(ctx: Context, job: Row) {
     throw new Problem('state_conflict', `A job ${job.kind} cannot be retried after it was given up.`)
   const payload = await hooks?.revive?.(asSystem(ctx), JSON.parse(job.payload) as object)
   return {
-    state: (await isSequenceBusy(ctx, job)) ? 'blocked' : 'waiting',
+    state: (await isSequenceBusy(ctx, job)) ? ('blocked' as const) : ('waiting' as const),
     attempts: 0,
     crashes: 0,
     ...(payload && { payload: JSON.stringify(payload) }),

@@ -97,7 +97,7 @@ async function figuresOf(ctx: Context): Promise<string> {
 
 async function jobs({ db }: Context): Promise<Sample[]> {
   const samples: Sample[] = []
-  for (const state of ['waiting', 'blocked', 'running', 'buried']) {
+  for (const state of ['waiting', 'blocked', 'running', 'buried'] as const) {
     const some = db.selectFrom('jobs').select('kind').where('state', '=', state).limit(maxCounted)
     const rows = await db
       .selectFrom(some.as('some'))

@@ -2,6 +2,7 @@
 // for each event and matching workflow. It also stops endless chains of workflows that trigger each
 // other.
 
+import { sql } from 'kysely'
 import { type EventConsumer, type EventSummary, takeWithinLimit } from '../../jobs/event-consumers.ts'
 import { enqueueAll } from '../../jobs/queue.ts'
 import { type Context, now } from '../../kernel/context.ts'
@@ -34,7 +35,7 @@ export const workflowTriggers: EventConsumer = {
       .selectFrom('workflows')
       .select(['id', 'name', 'event', 'entity_type', 'events_after', 'run_on_restore'])
       .where('is_active', '=', 1)
-      .where('event', 'in', triggers)
+      .where(sql.ref('event'), 'in', triggers)
       .orderBy('sort_order')
       .orderBy('id')
       .execute()

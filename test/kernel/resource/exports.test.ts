@@ -300,12 +300,12 @@ describe('a CSV', () => {
 
   it('has a column for each attribute of the installation, also in an export of nothing', async () => {
     const stamps = { created_at: start, updated_at: start }
-    const attribute = (code: string, type: string, sort_order: number) => ({
+    const attribute = (code: string, type: 'text' | 'address' | 'subheading', sort_order: number) => ({
       code,
       name: code,
       name_key: code,
       type,
-      entity_type: 'organizations',
+      entity_type: 'organizations' as const,
       sort_order,
       is_user_defined: 1,
       ...stamps,

@@ -14,7 +14,7 @@ const server = useNewServers()
 
 const otherUser = {
   ...{ name: 'Other', name_key: 'other', email: 'other@example.com', email_key: 'other@example.com' },
-  ...{ is_active: 1, view_permission: 'global', role_id: 1, created_at: start, updated_at: start },
+  ...{ is_active: 1, view_permission: 'global' as const, role_id: 1, created_at: start, updated_at: start },
 }
 const headers = { 'idempotency-key': 'once' }
 const gone = nameOf({ ...self, pid: 2 ** 22 + 1, began: '' }, 'gone')
@@ -32,7 +32,7 @@ describe('Idempotency-Key', () => {
     const { id: user_id } = await db.insertInto('users').values(otherUser).returning('id').executeTakeFirstOrThrow()
     await server.as(user_id)
     const other = await db.selectFrom('tokens').select('id').where('user_id', '=', user_id).executeTakeFirstOrThrow()
-    const row = (token_id: number, key: string, state: string) => ({
+    const row = (token_id: number, key: string, state: 'committed' | 'completed') => ({
       ...{ token_id, key, state, request_hash: 'x', status: 201, headers: '{}', body: 'x', held_by: 'x' },
       ...{ created_at: start, expires_at: '2026-03-02T09:30:00.000Z' },
     })
