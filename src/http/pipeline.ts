@@ -23,7 +23,7 @@ import { matches } from '../kernel/write/etag.ts'
 import { hasStoredReply, isInSteps, once } from '../kernel/write/idempotency.ts'
 import { callContext, createContext, requestOriginOf } from './call-context.ts'
 import { checkDownload, checkReply, type ReplyCheck } from './reply-sampling.ts'
-import { header, jsonType, type Rendered, renderJson } from './response.ts'
+import { header, jsonType, renderJson } from './response.ts'
 
 /**
  * Functions by path that throw 404 or 412 for the record in the path. `id` and `below` are the ids
@@ -189,10 +189,10 @@ async function handle(parts: Parts, call: Call, input: Input): Promise<Answered>
   // A dry run must not use up the key. A public call has no key, because a key belongs to a token
   // or session.
   const isKeyed = key !== undefined && ctx.user !== null && call.fact.method === 'post' && !ctx.dryRun
-  let answer: Rendered = isKeyed
+  let answer: Answered = isKeyed
     ? await answerOnce(parts, ctx, call, input, key)
     : render(parts, ctx, call, input, await handler(ctx, input))
-  const known = isRead && answer.isComparable ? header(call, 'if-none-match') : undefined
+  const known = isRead ? header(call, 'if-none-match') : undefined
   const { etag, vary } = answer.headers
   if (known !== undefined && etag !== undefined && matches(known, etag))
     answer = { ...answer, status: 304, headers: { etag, ...(vary !== undefined && { vary }) }, body: undefined }
@@ -204,7 +204,7 @@ async function handle(parts: Parts, call: Call, input: Input): Promise<Answered>
 }
 
 /** Runs the handler and stores its response under the key, or returns the stored response. */
-async function answerOnce(parts: Parts, ctx: Context, call: Call, input: Input, key: string): Promise<Rendered> {
+async function answerOnce(parts: Parts, ctx: Context, call: Call, input: Input, key: string): Promise<Answered> {
   const handler = handlerOf(parts, call)
   const request = call.namingBody === undefined ? input : sentRequest(call)
   const { replayed, ...stored } = await once(ctx, key, request, {
@@ -221,9 +221,9 @@ async function answerOnce(parts: Parts, ctx: Context, call: Call, input: Input, 
 }
 
 /** Checks the reply of a handler against the contract and turns it into a response. */
-function render({ check }: Parts, ctx: Context, call: Call, input: Input, reply: unknown): Rendered {
+function render({ check }: Parts, ctx: Context, call: Call, input: Input, reply: unknown): Answered {
   const { fact } = call
-  let answer: Rendered
+  let answer: Answered
   if (reply instanceof Download) {
     answer = answerDownload(ctx, fact, call.method, reply)
     checkDownload(check, call, answer)
