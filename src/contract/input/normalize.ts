@@ -4,9 +4,9 @@
 
 import type { Ignorable, OperationFact } from '../operations.gen.ts'
 import { canonicalAddress, isEmailAddress } from './email-addresses.ts'
-import { canonicalDate, canonicalTime, decimalText } from './formats.ts'
+import { canonicalDate, canonicalTime } from './formats.ts'
 import { asciiDigits, composed, inOneLine, withNewlines } from './text-rules.ts'
-import { isExactNumber } from './unsafe-numbers.ts'
+import { numberIn } from './unsafe-numbers.ts'
 import { type Finding, maxFields } from './validation-errors.ts'
 
 /** The JSON Schema keywords that the files of this folder use. Ajv also uses other keywords. */
@@ -213,8 +213,6 @@ function openTexts(value: unknown): unknown {
   return result
 }
 
-const wholeNumber = /^-?(0|[1-9]\d{0,14})$/
-
 function normalizeScalar(value: unknown, shape: Shape, { zone }: Reading): unknown {
   const branches = shape.anyOf ?? shape.oneOf
   const allowed = branches ? branches.flatMap(typesOf) : typesOf(shape)
@@ -238,10 +236,9 @@ function normalizeScalar(value: unknown, shape: Shape, { zone }: Reading): unkno
   const trimmed = value.trim()
   if (trimmed === '') return allowed.includes('null') && !shape['x-explicit-null'] ? null : value
   // Spreadsheets and integration tools send ids as texts.
-  if (allowed.includes('integer') && wholeNumber.test(trimmed)) return Number(trimmed)
-  if (allowed.includes('number') && shape.format !== undefined && decimalText.test(trimmed) && isExactNumber(trimmed))
-    return Number(trimmed)
-  return value
+  const isWhole = allowed.includes('integer')
+  const isAmount = allowed.includes('number') && shape.format !== undefined
+  return (isWhole || isAmount ? numberIn(value, { isWhole: !isAmount }) : undefined) ?? value
 }
 
 const hasRequired = (value: Json, { required = [] }: Shape): boolean =>
