@@ -12,7 +12,7 @@ import type { Answered } from '../contract/routes.ts'
 import type { OperationFact, OperationId } from '../contract/types.ts'
 import { covers } from '../kernel/auth/abilities.ts'
 import { checkCsrf, identify } from '../kernel/auth/sessions.ts'
-import type { Context, Services } from '../kernel/context.ts'
+import { type Context, type Services, warned } from '../kernel/context.ts'
 import { Problem } from '../kernel/errors.ts'
 import { answerDownload, Download } from '../kernel/files/download.ts'
 import { cleanUpUploads, prepareUploads, receive } from '../kernel/files/multipart.ts'
@@ -182,7 +182,12 @@ async function handle(parts: Parts, call: Call, input: Input): Promise<Answered>
   const isRead = call.fact.method === 'get'
   // With If-Match, the version of the body adds nothing.
   const { bodyVersion } = header(call, 'if-match') === undefined ? call : {}
-  const ctx: Context = { ...callContext(call), ...(bodyVersion !== undefined && { bodyVersion }) }
+  const { ignored = [] } = call
+  const ctx: Context = {
+    ...callContext(call),
+    ...(bodyVersion !== undefined && { bodyVersion }),
+    ...(ignored.length > 0 && { ignored: { event: call.fact.events[0], keys: ignored } }),
+  }
   const handler = handlerOf(parts, call)
   if (!isRead) await prepareUploads(ctx)
   const key = header(call, 'idempotency-key')
@@ -220,6 +225,12 @@ async function answerOnce(parts: Parts, ctx: Context, call: Call, input: Input, 
   return { ...stored, mediaType: jsonType, headers }
 }
 
+/** Adds the warnings of the call to the reply of a record. */
+const withWarnings = (ctx: Context, reply: unknown): unknown =>
+  ctx.warnings.length > 0 && typeof reply === 'object' && reply !== null && 'data' in reply
+    ? { ...reply, ...warned(ctx) }
+    : reply
+
 /** Checks the reply of a handler against the contract and turns it into a response. */
 function render({ check }: Parts, ctx: Context, call: Call, input: Input, reply: unknown): Answered {
   const { fact } = call
@@ -228,9 +239,10 @@ function render({ check }: Parts, ctx: Context, call: Call, input: Input, reply:
     answer = answerDownload(ctx, fact, call.method, reply)
     checkDownload(check, call, answer)
   } else {
-    const status = statusOfReply(reply, { dryRun: ctx.dryRun, usual: fact.status })
-    if (reply !== undefined || fact.produces.length > 0) checkReply(check, call, status, reply)
-    answer = renderJson(ctx, call, input, reply, { status, checker: check.checker })
+    const said = fact.ignorable === null ? reply : withWarnings(ctx, reply)
+    const status = statusOfReply(said, { dryRun: ctx.dryRun, usual: fact.status })
+    if (said !== undefined || fact.produces.length > 0) checkReply(check, call, status, said)
+    answer = renderJson(ctx, call, input, said, { status, checker: check.checker })
   }
   // Caches must distinguish the media types of an operation.
   if (fact.produces.length > 1) answer.headers.vary = 'Accept'
