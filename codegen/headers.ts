@@ -61,6 +61,8 @@ export const carriers: Record<string, (reply: Reply) => Carried> = {
     const isVersioned = resolve(reply.document, data)?.properties?.version !== undefined
     return data !== undefined && (reply.method === 'get' || isVersioned) ? 'always' : false
   },
+  /** Selects successful responses of an operation that scripts of any page may call. */
+  open: (reply) => (isSuccess(reply) && reply.operation['x-any-origin'] === true ? 'always' : false),
   /** Selects 201 responses for a new record that has its own GET operation. */
   located: ({ status, document, path }) => (status === 201 && isShown(document, path) ? 'always' : false),
   paged: (reply) => (isSuccess(reply) && propertiesOf(reply).links !== undefined ? 'always' : false),

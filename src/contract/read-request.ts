@@ -38,6 +38,7 @@ function normalize(
   const version = (sent.value as { version?: unknown } | null)?.version
   if (!intake.creates && intake.ignorable?.keys.includes('version') && typeof version === 'number')
     call.bodyVersion = version
+  call.ignored = intake.ignored
   const value = shape ? normalizeBody(sent.value, shape, intake, reading, found, named) : sent.value
   if (!call.stream) found.push(...filesAsText(value, shape))
   found.push(...bodyFindings(value, sent.inexact))

@@ -12,7 +12,7 @@ import type { Answered } from '../contract/routes.ts'
 import type { OperationFact, OperationId } from '../contract/types.ts'
 import { covers } from '../kernel/auth/abilities.ts'
 import { checkCsrf, identify } from '../kernel/auth/sessions.ts'
-import type { Context, Services } from '../kernel/context.ts'
+import { type Context, type Services, warned } from '../kernel/context.ts'
 import { Problem } from '../kernel/errors.ts'
 import { answerDownload, Download } from '../kernel/files/download.ts'
 import { cleanUpUploads, prepareUploads, receive } from '../kernel/files/multipart.ts'
@@ -23,7 +23,7 @@ import { matches } from '../kernel/write/etag.ts'
 import { hasStoredReply, isInSteps, once } from '../kernel/write/idempotency.ts'
 import { callContext, createContext, requestOriginOf } from './call-context.ts'
 import { checkDownload, checkReply, type ReplyCheck } from './reply-sampling.ts'
-import { header, jsonType, type Rendered, renderJson } from './response.ts'
+import { header, jsonType, renderJson } from './response.ts'
 
 /**
  * Functions by path that throw 404 or 412 for the record in the path. `id` and `below` are the ids
@@ -182,17 +182,22 @@ async function handle(parts: Parts, call: Call, input: Input): Promise<Answered>
   const isRead = call.fact.method === 'get'
   // With If-Match, the version of the body adds nothing.
   const { bodyVersion } = header(call, 'if-match') === undefined ? call : {}
-  const ctx: Context = { ...callContext(call), ...(bodyVersion !== undefined && { bodyVersion }) }
+  const { ignored = [] } = call
+  const ctx: Context = {
+    ...callContext(call),
+    ...(bodyVersion !== undefined && { bodyVersion }),
+    ...(ignored.length > 0 && { ignored: { event: call.fact.events[0], keys: ignored } }),
+  }
   const handler = handlerOf(parts, call)
   if (!isRead) await prepareUploads(ctx)
   const key = header(call, 'idempotency-key')
   // A dry run must not use up the key. A public call has no key, because a key belongs to a token
   // or session.
   const isKeyed = key !== undefined && ctx.user !== null && call.fact.method === 'post' && !ctx.dryRun
-  let answer: Rendered = isKeyed
+  let answer: Answered = isKeyed
     ? await answerOnce(parts, ctx, call, input, key)
     : render(parts, ctx, call, input, await handler(ctx, input))
-  const known = isRead && answer.isComparable ? header(call, 'if-none-match') : undefined
+  const known = isRead ? header(call, 'if-none-match') : undefined
   const { etag, vary } = answer.headers
   if (known !== undefined && etag !== undefined && matches(known, etag))
     answer = { ...answer, status: 304, headers: { etag, ...(vary !== undefined && { vary }) }, body: undefined }
@@ -204,7 +209,7 @@ async function handle(parts: Parts, call: Call, input: Input): Promise<Answered>
 }
 
 /** Runs the handler and stores its response under the key, or returns the stored response. */
-async function answerOnce(parts: Parts, ctx: Context, call: Call, input: Input, key: string): Promise<Rendered> {
+async function answerOnce(parts: Parts, ctx: Context, call: Call, input: Input, key: string): Promise<Answered> {
   const handler = handlerOf(parts, call)
   const request = call.namingBody === undefined ? input : sentRequest(call)
   const { replayed, ...stored } = await once(ctx, key, request, {
@@ -220,17 +225,24 @@ async function answerOnce(parts: Parts, ctx: Context, call: Call, input: Input, 
   return { ...stored, mediaType: jsonType, headers }
 }
 
+/** Adds the warnings of the call to the reply of a record. */
+const withWarnings = (ctx: Context, reply: unknown): unknown =>
+  ctx.warnings.length > 0 && typeof reply === 'object' && reply !== null && 'data' in reply
+    ? { ...reply, ...warned(ctx) }
+    : reply
+
 /** Checks the reply of a handler against the contract and turns it into a response. */
-function render({ check }: Parts, ctx: Context, call: Call, input: Input, reply: unknown): Rendered {
+function render({ check }: Parts, ctx: Context, call: Call, input: Input, reply: unknown): Answered {
   const { fact } = call
-  let answer: Rendered
+  let answer: Answered
   if (reply instanceof Download) {
     answer = answerDownload(ctx, fact, call.method, reply)
     checkDownload(check, call, answer)
   } else {
-    const status = statusOfReply(reply, { dryRun: ctx.dryRun, usual: fact.status })
-    if (reply !== undefined || fact.produces.length > 0) checkReply(check, call, status, reply)
-    answer = renderJson(ctx, call, input, reply, { status, checker: check.checker })
+    const said = fact.ignorable === null ? reply : withWarnings(ctx, reply)
+    const status = statusOfReply(said, { dryRun: ctx.dryRun, usual: fact.status })
+    if (said !== undefined || fact.produces.length > 0) checkReply(check, call, status, said)
+    answer = renderJson(ctx, call, input, said, { status, checker: check.checker })
   }
   // Caches must distinguish the media types of an operation.
   if (fact.produces.length > 1) answer.headers.vary = 'Accept'

@@ -5,7 +5,7 @@ import type { Answered } from '../contract/routes.ts'
 import type { Context } from '../kernel/context.ts'
 import { withParameters } from '../kernel/query/query-string.ts'
 import { selectFields } from '../kernel/resource/references.ts'
-import { etagOf, speaksForAll } from '../kernel/write/etag.ts'
+import { etagOf } from '../kernel/write/etag.ts'
 
 export const jsonType = 'application/json'
 
@@ -14,18 +14,13 @@ export function header(call: Call, name: string): string | undefined {
   return Array.isArray(value) ? value.join(', ') : value
 }
 
-export interface Rendered extends Answered {
-  /** Whether the ETag covers the whole reply, which a 304 requires. */
-  isComparable?: boolean
-}
-
 export function renderJson(
   ctx: Context,
   call: Call,
   input: Input,
   reply: unknown,
   { status, checker }: { status: number; checker: ReplyChecker },
-): Rendered {
+): Answered {
   const { fact } = call
   const names = input.query.fields as string[] | undefined
   const shown = names ? selectFields(reply, names, checker.keys(fact)) : reply
@@ -35,12 +30,11 @@ export function renderJson(
   if (ctx.dryRun) headers['accord-dry-run'] = 'true'
   const etag = etagOf(reply, body, fact.method === 'get')
   if (etag !== undefined) headers.etag = etag
-  const isComparable = etag !== undefined && speaksForAll(etag, { path: fact.path, query: input.query, reply })
   const link = linkHeader(reply) ?? nextOfFeed(ctx, call, reply)
   if (link) headers.link = link
   if (fact.location && !ctx.dryRun)
     headers.location = `${ctx.baseUrl}${call.path}/${(reply as { data: { id: number } }).data.id}`
-  return { status, headers, body, mediaType: jsonType, isComparable }
+  return { status, headers, body, mediaType: jsonType }
 }
 
 /** Returns the Link header of a list (RFC 8288). */

@@ -4,8 +4,9 @@
 
 import { randomUUID } from 'node:crypto'
 import type { Db } from '../../db/store.ts'
+import type { IgnoredKey } from '../contract/input/normalize.ts'
 import { operations } from '../contract/operations.gen.ts'
-import type { OperationFact, OperationId } from '../contract/types.ts'
+import type { EventBase, OperationFact, OperationId } from '../contract/types.ts'
 import { covers } from './auth/abilities.ts'
 import { forbidden, Problem } from './errors.ts'
 
@@ -118,6 +119,8 @@ export interface Context {
   readonly warnings: Warning[]
   /** The version that the body of a PUT without If-Match repeats from a reply. */
   readonly bodyVersion?: number
+  /** The read-only keys that the body had, and the event of the change to which they belong. */
+  readonly ignored?: { event: EventBase | undefined; keys: readonly IgnoredKey[] }
   /**
    * The record that was just written. The caller may see this record even if the record's owner is
    * not visible to the caller.

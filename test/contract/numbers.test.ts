@@ -2,7 +2,7 @@
 // their fields.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { inexactNumbers, isExactNumber } from '../../src/contract/input/unsafe-numbers.ts'
+import { isExactNumber, lossesIn, numberIn } from '../../src/contract/input/unsafe-numbers.ts'
 
 describe('isExactNumber', () => {
   it.each([
@@ -50,12 +50,12 @@ const tricky = fc.oneof(
 )
 const marker = 'the inexact one'
 
-describe('inexactNumbers', () => {
+describe('lossesIn', () => {
   it('finds nothing in the JSON of a value', () => {
     fc.assert(
       fc.property(fc.json({ stringUnit: 'binary' }), fc.boolean(), (text, indented) => {
         const value: unknown = JSON.parse(text)
-        expect(inexactNumbers(JSON.stringify(value, null, indented ? '\t' : undefined), 100)).toEqual([])
+        expect(lossesIn(JSON.stringify(value, null, indented ? '\t' : undefined), 100).inexact).toEqual([])
       }),
     )
   })
@@ -85,13 +85,13 @@ describe('inexactNumbers', () => {
         // JSON.parse moves keys that are array indexes to the front, so the value is parsed here,
         // too.
         walk(JSON.parse(JSON.stringify([value])), [])
-        expect(inexactNumbers(text, 1000).map(String).sort()).toEqual(expected.map(String).sort())
+        expect(lossesIn(text, 1000).inexact.map(String).sort()).toEqual(expected.map(String).sort())
       }),
     )
   })
 
   it('stops at as many as are wanted, and takes a mebibyte', () => {
-    expect(inexactNumbers(`[${Array(50).fill('9007199254740993').join(',')}]`, 3)).toEqual([['0'], ['1'], ['2']])
+    expect(lossesIn(`[${Array(50).fill('9007199254740993').join(',')}]`, 3).inexact).toEqual([['0'], ['1'], ['2']])
     // Takes milliseconds. A quadratic algorithm would take minutes and exceed the timeout.
     for (const text of [
       `[${Array(250_000).fill('1.5').join(',')}]`,
@@ -99,6 +99,33 @@ describe('inexactNumbers', () => {
       `[1${'0'.repeat(1_000_000)}1]`,
       `[0.${'0'.repeat(1_000_000)}1]`,
     ])
-      inexactNumbers(text, 100)
+      lossesIn(text, 100)
+  })
+
+  it.each([
+    ['{"a":1,"a":2}', ['a']],
+    ['{"a":1,"\\u0061":1}', ['a']],
+    ['{"a":[{"b":1},{"b":1,"c":{"d":1,"d":2}}]}', ['a.1.c.d']],
+    ['{"a":{"a":1},"b":{"a":1},"c":"a","d":["a","a"]}', []],
+    ['{"__proto__":1,"__proto__":2}', ['__proto__']],
+    ['{"a\\\\":1,"a":2,"b":"\\"","":1}', []],
+  ])('finds the keys that an object has twice: %s', (text, expected) => {
+    expect(lossesIn(text, 100).repeated.map((path) => path.join('.'))).toEqual(expected)
+  })
+})
+
+describe('numberIn', () => {
+  it.each([
+    ['12', 12, 12],
+    [' 5', 5, 5],
+    ['-3', -3, -3],
+    ['0', 0, 0],
+    ['1.5', undefined, 1.5],
+    ['1.23456', undefined, undefined],
+    ...['', ' ', '007', '+1', '1e3', '0x10', '1,5', '1.', '.5', '1 000', '٣', 'NaN', 'Infinity', '12345678901234567'].map(
+      (text): [string, undefined, undefined] => [text, undefined, undefined],
+    ),
+  ])('reads %j as the whole number %j and the amount %j', (text, whole, amount) => {
+    expect([numberIn(text, { isWhole: true }), numberIn(text, { isWhole: false })]).toEqual([whole, amount])
   })
 })

@@ -5,7 +5,7 @@ import type { OperationFact } from '../operations.gen.ts'
 import { Problem } from '../output/problems.ts'
 import { readNested } from './form-fields.ts'
 import { findTexts } from './text-rules.ts'
-import { inexactNumbers } from './unsafe-numbers.ts'
+import { lossesIn } from './unsafe-numbers.ts'
 import { type Finding, maxFields } from './validation-errors.ts'
 import { maxPublicValues, maxValues, refuseManyValues } from './value-count.ts'
 
@@ -47,7 +47,7 @@ export function readBody({ body, headers, fact }: Call): ParsedBody | undefined 
  * Parses a JSON object or list. Throws 400 for any other text, and for nesting deeper than
  * `maxDepth`; 413 for more values than `most`.
  */
-export function parseJson(text: string, most: number): ParsedBody {
+export function parseJson(text: string, most: number): Required<ParsedBody> {
   refuseManyValues(text, most)
   let value: unknown
   try {
@@ -58,7 +58,8 @@ export function parseJson(text: string, most: number): ParsedBody {
   if (typeof value !== 'object' || value === null) throw new Problem('malformed_json')
   if (depth(value) > maxDepth)
     throw new Problem('malformed_json', `The body is nested more than ${maxDepth} levels deep.`)
-  return { value, inexact: inexactNumbers(text, maxFields) }
+  const { inexact, repeated } = lossesIn(text, maxFields)
+  return { value, inexact, found: repeated.map((path) => [path.join('.'), 'The key is sent twice.']) }
 }
 
 const maxDepth = 32
@@ -88,6 +89,12 @@ function depth(value: object): number {
   return level
 }
 
+/** Returns the error of a number that `JSON.parse` has rounded. */
+export const inexactNumber = (path: readonly string[]): Finding => [
+  path.join('.'),
+  'Must be a number with at most 15 significant digits.',
+]
+
 /**
  * Returns the errors of a body that do not depend on its schema. `value` is the normalized body, so
  * keys that the normalization dropped cause no errors.
@@ -95,7 +102,7 @@ function depth(value: object): number {
 export function bodyFindings(value: unknown, inexact: readonly string[][]): Finding[] {
   const found: Finding[] = inexact
     .filter((path) => at(value, path) !== undefined)
-    .map((path) => [path.join('.'), 'Must be a number with at most 15 significant digits.'])
+    .map(inexactNumber)
   findTexts(value, found)
   return found
 }

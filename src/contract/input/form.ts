@@ -5,6 +5,7 @@
 import { Problem } from '../output/problems.ts'
 import { parseJson } from './body.ts'
 import { type Shape, typesOf } from './normalize.ts'
+import { numberIn } from './unsafe-numbers.ts'
 import type { Finding } from './validation-errors.ts'
 import { maxValues } from './value-count.ts'
 
@@ -89,11 +90,13 @@ function readText(text: string, shape: Shape, name: string, form: ParsedForm): u
   const allowed = branches(shape).flatMap(typesOf)
   if (allowed.includes('string')) return text
   const trimmed = text.trim()
-  if (allowed.includes('integer') && /^-?(0|[1-9]\d{0,15})$/.test(trimmed)) return Number(trimmed)
+  const number = allowed.includes('integer') ? numberIn(trimmed, { isWhole: true }) : undefined
+  if (number !== undefined) return number
   if ((allowed.includes('object') || allowed.includes('array')) && /^[[{]/.test(trimmed)) {
     try {
-      const { value, inexact } = parseJson(trimmed, maxValues)
+      const { value, inexact, found } = parseJson(trimmed, maxValues)
       form.inexact.push(...inexact.map((path) => [name, ...path]))
+      form.found.push(...found.map(([path, sentence]): Finding => [`${name}.${path}`, sentence]))
       return value
     } catch (error) {
       if (!(error instanceof Problem)) throw error

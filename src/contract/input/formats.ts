@@ -61,8 +61,6 @@ export function isDecimal4(value: number): boolean {
   return Number.isFinite(value) && /^-?\d{1,15}(?:\.\d{1,4})?$/.test(String(value))
 }
 
-export const decimalText = /^-?\d{1,15}(?:\.\d{1,4})?$/
-
 /**
  * Returns whether a text has the form of a telephone number. It may contain other characters, such
  * as "ext.".

@@ -4,9 +4,9 @@
 
 import type { Ignorable, OperationFact } from '../operations.gen.ts'
 import { canonicalAddress, isEmailAddress } from './email-addresses.ts'
-import { canonicalDate, canonicalTime, decimalText } from './formats.ts'
+import { canonicalDate, canonicalTime } from './formats.ts'
 import { asciiDigits, composed, inOneLine, withNewlines } from './text-rules.ts'
-import { isExactNumber } from './unsafe-numbers.ts'
+import { numberIn } from './unsafe-numbers.ts'
 import { type Finding, maxFields } from './validation-errors.ts'
 
 /** The JSON Schema keywords that the files of this folder use. Ajv also uses other keywords. */
@@ -55,6 +55,14 @@ export interface Reading {
   strict: boolean
 }
 
+/** A read-only key that the body of a PUT had, and that was dropped. */
+export interface IgnoredKey {
+  path: readonly string[]
+  value: unknown
+  /** Why the key is read-only, or what to send instead. */
+  sentence: string
+}
+
 /** Returns the `x-value` of a schema, or else its `format`. */
 export const kindOf = (shape: Shape): string | undefined => shape['x-value'] ?? shape.format
 
@@ -80,6 +88,7 @@ interface Place {
   isNew: boolean
   found: Finding[]
   named: NamedReference[]
+  ignored: IgnoredKey[]
 }
 
 export interface Intake {
@@ -87,11 +96,14 @@ export interface Intake {
   ignorable: Ignorable | null
   /** Whether the body creates a record. Otherwise it changes a record. */
   creates: boolean
+  /** The read-only keys that were dropped, except in lists, whose entries may have moved. */
+  ignored?: IgnoredKey[]
 }
 
-export const intakeOf = ({ method, ignorable }: Pick<OperationFact, 'method' | 'ignorable'>): Intake => ({
+export const intakeOf = ({ method, ignorable }: Pick<OperationFact, 'method' | 'ignorable'>): Required<Intake> => ({
   ignorable,
   creates: method === 'post',
+  ignored: [],
 })
 
 /** The settings for a value that does not belong to an operation. */
@@ -105,7 +117,7 @@ export const plainIntake: Intake = { ignorable: null, creates: false }
 export function normalizeBody(
   value: unknown,
   shape: Shape,
-  { ignorable, creates }: Intake,
+  { ignorable, creates, ignored = [] }: Intake,
   reading: Reading,
   found: Finding[] = [],
   named: NamedReference[] = [],
@@ -113,7 +125,7 @@ export function normalizeBody(
   const keys = isJsonObject(value) && reading.strict && !creates ? Object.keys(value) : []
   if (keys.length > 0 && ignorable && keys.every((key) => ignorable.keys.includes(key)))
     for (const key of keys) found.push([key, readOnly(ignorable, key)])
-  return normalize(value, shape, { path: [], ignorable, isNew: creates, found, named }, reading)
+  return normalize(value, shape, { path: [], ignorable, isNew: creates, found, named, ignored }, reading)
 }
 
 /** Returns the error sentence for a reply-only key. */
@@ -176,7 +188,10 @@ function normalizeObject(value: Json, shape: Shape, place: Place, reading: Readi
       const isIgnorable = ignorable?.keys.includes(key) ?? false
       if (!reading.strict && (isIgnorable || shape.additionalProperties === false)) continue
       if (ignorable && isIgnorable) {
-        if (place.isNew) found.push([[...path, key].join('.'), readOnly(ignorable, key)])
+        const sentence = readOnly(ignorable, key)
+        if (place.isNew) found.push([[...path, key].join('.'), sentence])
+        else if (!path.some((step) => /^\d+$/.test(step)))
+          place.ignored.push({ path: [...path, key], value: each, sentence })
         continue
       }
       if (++unknown > maxFields + 1) continue
@@ -214,8 +229,6 @@ function openTexts(value: unknown): unknown {
   return result
 }
 
-const wholeNumber = /^-?(0|[1-9]\d{0,14})$/
-
 function normalizeScalar(value: unknown, shape: Shape, { zone }: Reading): unknown {
   const branches = shape.anyOf ?? shape.oneOf
   const allowed = branches ? branches.flatMap(typesOf) : typesOf(shape)
@@ -239,10 +252,9 @@ function normalizeScalar(value: unknown, shape: Shape, { zone }: Reading): unkno
   const trimmed = value.trim()
   if (trimmed === '') return allowed.includes('null') && !shape['x-explicit-null'] ? null : value
   // Spreadsheets and integration tools send ids as texts.
-  if (allowed.includes('integer') && wholeNumber.test(trimmed)) return Number(trimmed)
-  if (allowed.includes('number') && shape.format !== undefined && decimalText.test(trimmed) && isExactNumber(trimmed))
-    return Number(trimmed)
-  return value
+  const isWhole = allowed.includes('integer')
+  const isAmount = allowed.includes('number') && shape.format !== undefined
+  return (isWhole || isAmount ? numberIn(value, { isWhole: !isAmount }) : undefined) ?? value
 }
 
 const hasRequired = (value: Json, { required = [] }: Shape): boolean =>

@@ -5,7 +5,7 @@ import { Problem } from '../output/problems.ts'
 import { canonicalDate, canonicalTime, hasBoundaries, isDateOnly } from './formats.ts'
 import { booleans, kindOf, type Reading, type Shape, typesOf } from './normalize.ts'
 import { composed, textFault, withNewlines } from './text-rules.ts'
-import { isExactNumber } from './unsafe-numbers.ts'
+import { numberIn } from './unsafe-numbers.ts'
 import type { Finding } from './validation-errors.ts'
 
 /** The schemas of the query parameters, by parameter name. */
@@ -43,6 +43,8 @@ export function readQuery(
     if (fault !== undefined) found.push([`query.${name}`, fault])
     const { items } = shape ?? {}
     const value = items ? splitList(text).map((each) => readValue(each, items, zone)) : readValue(text, shape, zone)
+    const lack = items && listFault(name, text, items)
+    if (lack !== undefined) found.push([`query.${name}`, lack])
     const before = query[name]
     query[name] = before === undefined ? value : [before, value].flat()
   }
@@ -100,7 +102,7 @@ function readValue(text: string, shape: Shape | undefined, zone: string): unknow
   if (allowed.includes('boolean')) return String(booleans.get(text) ?? text)
   // Ajv would coerce `0x10`, `1e1` and `+1` to numbers. As a list, the text is refused.
   if (allowed.includes('integer') || allowed.includes('number'))
-    return /^-?\d+(?:\.\d+)?$/.test(text) && isExactNumber(text) ? text : [text]
+    return numberIn(text, { isWhole: !allowed.includes('number') }) ?? [text]
   const kind = kindOf(shape)
   if (kind === 'date') return canonicalDate(text.trim(), zone) ?? text
   if (kind === 'date-time') return canonicalTime(text.trim(), zone) ?? text
@@ -115,6 +117,20 @@ function readValue(text: string, shape: Shape | undefined, zone: string): unknow
 function readInstant(text: string, zone: string): string {
   if (!isDateOnly(text)) return canonicalTime(text, zone) ?? ''
   return hasBoundaries(text, zone) ? text : ''
+}
+
+/**
+ * Returns an error for a list that would mean less than it says: one with an empty id, number or
+ * date, which is often a variable without a value, or one that sorts by a key twice.
+ */
+function listFault(name: string, text: string, items: Shape): string | undefined {
+  const isOfWords = typesOf(items).every((each) => each === 'string') && kindOf(items) === undefined
+  const entries = text.split(',').map((each) => each.trim())
+  if (!isOfWords && entries.includes(''))
+    return entries.length === 1 ? 'Must not be empty.' : 'Must not have an empty entry.'
+  const keys = name === 'sort' ? splitList(text).map((key) => key.replace(/^-/, '')) : []
+  const twice = keys.find((key, at) => keys.indexOf(key) < at)
+  return twice === undefined ? undefined : `Sorts by ${twice} twice.`
 }
 
 /** Splits a text at its commas. `\,` is a comma inside a value. */

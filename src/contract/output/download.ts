@@ -28,7 +28,7 @@ export interface DownloadParts {
   disposition?: 'attachment' | 'inline'
   /** The length of the body in bytes, for a stream of known length. */
   size?: number
-  /** The ETag, including its quotes. */
+  /** The ETag of a stream, including its quotes. Texts and buffers get a hash of their bytes. */
   etag?: string
   headers?: Record<string, string>
 }

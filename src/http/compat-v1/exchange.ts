@@ -232,7 +232,13 @@ function callOf(
     fact,
     method: request.method === 'HEAD' ? 'HEAD' : fact.method.toUpperCase(),
     path: canonicalPath(fact, params),
-    headers: { ...request.raw.headers, 'content-type': undefined, ...headers },
+    headers: {
+      ...request.raw.headers,
+      'content-type': undefined,
+      // Rewritten replies have no ETag.
+      ...(fact.produces.includes('application/json') && { 'if-none-match': undefined }),
+      ...headers,
+    },
     params,
     query,
     ageMs,
@@ -255,8 +261,8 @@ async function rewritten(exchange: Exchange, row: RewriteRow, sent: JsonFields, 
   const fact = factOf(last && next ? next.operation : row.operation)
   const reply = last ? (JSON.parse(String(last.body)) as JsonFields) : first
   const body = version1Body(reply, { row, fact, sent, path, query, first }, vocabulary)
-  // These headers have canonical paths.
-  const { location: _location, link: _link, ...headers } = answer.headers
+  // These headers have canonical paths, and the ETag identifies the canonical bytes.
+  const { location: _location, link: _link, etag: _etag, ...headers } = answer.headers
   return { ...answer, status: 200, headers, body: JSON.stringify(body) }
 }
 

@@ -1,7 +1,8 @@
 // Converts a request of version 1 to the parts of a canonical request: path parameters, query and
 // body. uploads.ts reads multipart forms.
-import { parseJson } from '../../contract/input/body.ts'
+import { inexactNumber, parseJson } from '../../contract/input/body.ts'
 import { formPairs, nestFields } from '../../contract/input/form-fields.ts'
+import { fieldErrors } from '../../contract/input/validation-errors.ts'
 import { maxValues } from '../../contract/input/value-count.ts'
 import type { OperationFact } from '../../contract/operations.gen.ts'
 import { Problem } from '../../contract/output/problems.ts'
@@ -33,11 +34,11 @@ export function bodyFields(body: Buffer | undefined, mediaType: string, contentT
   if (!isJson && mediaType !== 'application/x-www-form-urlencoded')
     throw new Problem('unsupported_media_type', 'Send the body as JSON or as a form.')
   if (!isJson) return nestFields(formPairs(body, contentType), true).value
-  const { value, inexact } = parseJson(textOf(body), maxValues)
+  const { value, inexact, found } = parseJson(textOf(body), maxValues)
   if (!isFields(value)) throw new Problem('malformed_json')
-  if (inexact.length === 0) return value
-  const errors = inexact.map((path) => [path.join('.'), ['Must be a number with at most 15 significant digits.']])
-  throw new Problem('validation_failed', undefined, { errors: Object.fromEntries(errors) })
+  const findings = [...found, ...inexact.map(inexactNumber)]
+  if (findings.length === 0) return value
+  throw new Problem('validation_failed', undefined, { errors: fieldErrors([], [], findings) })
 }
 
 function textOf(body: Buffer): string {

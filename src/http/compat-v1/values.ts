@@ -1,7 +1,6 @@
 // Converts values between version 1 and the contract, in both directions. The conversion depends on
 // the schema of the value, or on the type of the custom attribute.
-import { decimalText } from '../../contract/input/formats.ts'
-import { isExactNumber } from '../../contract/input/unsafe-numbers.ts'
+import { numberIn } from '../../contract/input/unsafe-numbers.ts'
 import { type ContractSchema, type ContractSchemas, typesOfSchema } from './schemas.ts'
 
 /** Returns the types of the custom attributes of an entity, by code. */
@@ -140,10 +139,8 @@ function scalarOf(value: unknown, types: ReadonlySet<string>, branches: readonly
 /** Replies of version 1 have dates as midnight in UTC, regardless of the time zone. */
 const midnight = /[T ]00:00:00(\.0+)?Z?$/
 
-const numberOf = (value: unknown): unknown => {
-  const text = typeof value === 'string' ? value.trim() : ''
-  return decimalText.test(text) && isExactNumber(text) ? Number(text) : value
-}
+const numberOf = (value: unknown): unknown =>
+  (typeof value === 'string' ? numberIn(value, { isWhole: false }) : undefined) ?? value
 
 const idsOf = (value: unknown): unknown =>
   (isFields(value) ? Object.values(value) : Array.isArray(value) ? value : String(value).split(','))

@@ -10,7 +10,7 @@ import { operations } from '../../contract/operations.gen.ts'
 import { Problem } from '../../contract/output/problems.ts'
 import type { Published } from '../../installation/published-contract.ts'
 import { toYamlInWorker } from '../../installation/yaml.ts'
-import { textTag } from '../../kernel/write/etag.ts'
+import { byteTag } from '../../kernel/write/etag.ts'
 import { baseUrlOf } from '../error-handler.ts'
 import { asyncApiOf } from './asyncapi.ts'
 import { llmsText, operationPage } from './markdown.ts'
@@ -64,7 +64,7 @@ export function registerDiscovery(
     const known = cache.get(key)
     if (known) return known
     const text = String(await render(parse(contract)))
-    const fresh = { text, etag: textTag(text) }
+    const fresh = { text, etag: byteTag(text) }
     cache.set(key, fresh)
     return fresh
   }
@@ -79,7 +79,7 @@ export function registerDiscovery(
       const contract = await served(request)
       const found = await rendered(contract, nameOf(request), (document) => render(document, request))
       const text = withBaseUrl(found.text, baseUrlOf(config, request))
-      const etag = text === found.text ? found.etag : textTag(text)
+      const etag = text === found.text ? found.etag : byteTag(text)
       return sendDocument(request, reply, { bytes: async () => Buffer.from(text), etag, type })
     })
   }

@@ -12,7 +12,7 @@ import type { Published } from '../../installation/published-contract.ts'
 import { toYamlInWorker } from '../../installation/yaml.ts'
 import { type Caller, identify } from '../../kernel/auth/sessions.ts'
 import { canCall, type Services } from '../../kernel/context.ts'
-import { textTag } from '../../kernel/write/etag.ts'
+import { byteTag } from '../../kernel/write/etag.ts'
 import { registerDiscovery } from './discovery.ts'
 import { documentationPath } from './page.ts'
 import { registerPages } from './page-routes.ts'
@@ -97,7 +97,7 @@ function narrowed(found: Published, caller: Caller): Published {
   )
   const kept = paths.filter(([, item]) => Object.keys(item).length > 0)
   const json = JSON.stringify({ ...document, paths: Object.fromEntries(kept) })
-  return { ...found, json: Buffer.from(json), etag: textTag(json), yaml: () => toYamlInWorker(json) }
+  return { ...found, json: Buffer.from(json), etag: byteTag(json), yaml: () => toYamlInWorker(json) }
 }
 
 /** Reads the query parameters `custom` and `mine`. Throws 422 for an unknown parameter or value. */

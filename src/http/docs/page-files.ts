@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { extname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { textTag } from '../../kernel/write/etag.ts'
+import { byteTag } from '../../kernel/write/etag.ts'
 import { mark } from './assets.ts'
 
 const folder = fileURLToPath(new URL('./browser', import.meta.url))
@@ -21,7 +21,7 @@ export interface PageFile {
   etag: string
 }
 
-export const pageFile = (type: string, text: string): PageFile => ({ type, text, etag: textTag(text) })
+export const pageFile = (type: string, text: string): PageFile => ({ type, text, etag: byteTag(text) })
 
 export interface PageFiles {
   /** A hash of all files. */
@@ -38,7 +38,7 @@ export function readPageFiles(): PageFiles {
     const text = readFileSync(join(folder, name), 'utf8')
     files.set(name, pageFile(type, text.replaceAll('SWAGGER_UI_VERSION', swaggerUiVersion())))
   }
-  const version = textTag(JSON.stringify([...files])).replaceAll('"', '')
+  const version = byteTag(JSON.stringify([...files])).replaceAll('"', '')
   return { version, files }
 }
 

@@ -8,7 +8,7 @@ import type { Answered } from '../../contract/routes.ts'
 import type { OperationFact } from '../../contract/types.ts'
 import type { Context } from '../context.ts'
 import { Problem } from '../errors.ts'
-import { matches } from '../write/etag.ts'
+import { byteTag, matches } from '../write/etag.ts'
 
 export { Download, type DownloadParts, type Source } from '../../contract/output/download.ts'
 
@@ -19,14 +19,13 @@ export const download = (parts: DownloadParts): Download => new Download(parts)
  * body.
  */
 export function answerDownload(ctx: Context, fact: OperationFact, method: string, { parts }: Download): Answered {
-  const { mediaType, etag } = parts
+  const { mediaType } = parts
   const headers: Record<string, string> = { ...parts.headers }
-  // Only GET replies have an ETag, because the reply to a write cannot be requested again.
-  if (etag !== undefined && fact.method === 'get') {
+  const etag = tagOf(fact, parts)
+  if (etag !== undefined) {
     headers.etag = etag
     const known = single(ctx.headers['if-none-match'])
-    if (known !== undefined && fact.statuses.includes(304) && matches(known, etag))
-      return { status: 304, headers, body: undefined, mediaType }
+    if (known !== undefined && matches(known, etag)) return { status: 304, headers, body: undefined, mediaType }
   }
   if (parts.name !== undefined || parts.disposition !== undefined) headers['content-disposition'] = disposition(parts)
   const source = sourceOf(parts.body)
@@ -51,6 +50,15 @@ export function answerDownload(ctx: Context, fact: OperationFact, method: string
     body: source.read(from, to),
     mediaType,
   }
+}
+
+/**
+ * Returns the ETag of a body that is no stream, where the contract has one. The reply to a write
+ * has none, because it cannot be requested again.
+ */
+function tagOf({ statuses }: OperationFact, { body, etag }: DownloadParts): string | undefined {
+  if (!statuses.includes(304)) return undefined
+  return etag ?? (typeof body === 'string' || Buffer.isBuffer(body) ? byteTag(body) : undefined)
 }
 
 /**

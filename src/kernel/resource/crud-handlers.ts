@@ -1,7 +1,7 @@
 // The standard handlers of a resource: list, get, create, update and delete. Also history and
 // restore, where the contract has these operations.
 
-import { type Context, warned } from '../context.ts'
+import type { Context } from '../context.ts'
 import { historyHandler } from '../history/history.ts'
 import { restoreHandler } from '../history/restore.ts'
 import type { QueryValues } from '../query/filter.ts'
@@ -28,12 +28,10 @@ export function crudHandlers(
     [operations.create]: async (ctx: Context, { body }: Input) => ({
       data: await resource.create(ctx, body),
       message: message('created'),
-      ...warned(ctx),
     }),
     [operations.update]: async (ctx: Context, { params, body }: Input) => ({
       data: await resource.update(ctx, params.id, body),
       message: message('updated'),
-      ...warned(ctx),
     }),
     [operations.delete]: async (ctx: Context, { params, query }: Input) => {
       await resource.remove(ctx, params.id, query.replace_with as number | undefined)

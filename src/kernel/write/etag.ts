@@ -1,13 +1,20 @@
-// Computes and compares ETags. The ETag of a record is its version. The ETag of a
-// reply without a version, such as a page, is a hash.
+// Computes and compares ETags. The ETag of a GET identifies the bytes of the reply before their
+// compression: the version of the record, if it has one, and a hash (RFC 9110, 8.8.3).
 import { hash } from 'node:crypto'
 import type { Context } from '../context.ts'
 import { Problem } from '../errors.ts'
 
+const digest = (bytes: string | Buffer): string => hash('sha256', bytes, 'base64url').slice(0, 22)
+
+/**
+ * Returns the ETag of a written record. Without a hash it matches no GET, because the reply to a
+ * write is not the representation that a GET returns (RFC 9110, 9.3.4).
+ */
 export const versionTag = (version: number): string => `"${version}"`
 
-/** Returns the ETag of a reply without a version: a hash of its text. */
-export const textTag = (text: string): string => `"${hash('sha256', text, 'base64url').slice(0, 22)}"`
+/** Returns the ETag of bytes. With a version, If-Match accepts it for that version of a record. */
+export const byteTag = (bytes: string | Buffer, version?: number): string =>
+  version === undefined ? `"${digest(bytes)}"` : `"${version}-${digest(bytes)}"`
 
 const givenTag = Symbol('ETag')
 const ownerVersion = Symbol('version of the owner')
@@ -34,63 +41,47 @@ export const withVersionOfOwner = <R extends object>(reply: R, version: number):
 export const withTag = <R extends object>(reply: R, etag: string): R & TagFields => ({ ...reply, [givenTag]: etag })
 
 /**
- * Returns the ETag of a reply; undefined for a reply without `data`, such as a message or a mass
- * result. With `isRead`, the ETag of a reply without a version is a hash of its text.
+ * Returns the ETag of a JSON reply; undefined for a reply without `data`, such as a message or a
+ * mass result, and for the reply to a write without a version.
  */
 export function etagOf(reply: unknown, text: string, isRead: boolean): string | undefined {
   if (typeof reply !== 'object' || reply === null || !('data' in reply)) return undefined
-  const { data, [givenTag]: given, [ownerVersion]: version } = reply as { data: unknown } & TagFields
+  const { data, [givenTag]: given, [ownerVersion]: owner } = reply as { data: unknown } & TagFields
   if (given !== undefined) return given
-  if (typeof data === 'object' && data !== null && 'version' in data && typeof data.version === 'number')
-    return versionTag(data.version)
-  if (!isRead) return undefined
-  return version === undefined ? textTag(text) : textTag(text).replace('"', `"${version}.`)
+  const isVersioned = typeof data === 'object' && data !== null && 'version' in data && typeof data.version === 'number'
+  const version = isVersioned ? (data.version as number) : owner
+  if (isRead) return byteTag(text, version)
+  return isVersioned ? versionTag(data.version as number) : undefined
 }
 
 /** Returns the ETag of the compressed reply, which has the encoding as a suffix. */
 export const encodedTag = (etag: string, encoding: string): string => etag.replace(/"$/, `-${encoding}"`)
 
 /**
- * Returns the ETags in a header. The ETag of a compressed reply also counts without the suffix of
- * the encoding. The ETag of a list of parts also counts as the version of its record.
+ * Returns the ETags in a header, without the mark of weak ones: proxies that compress replies make
+ * the ETags of this server weak. The ETag of a compressed reply also counts without the suffix of
+ * the encoding.
  */
 const tagsOf = (header: string): string[] =>
-  header.split(',').flatMap((each) => {
-    const tag = each.trim()
-    const plain = tag.replace(/-(?:br|gzip)"$/, '"')
-    return [tag, plain, plain.replace(/\.[\w-]{22}"$/, '"')]
-  })
+  header
+    .replaceAll(/(^|,)\s*W\//g, '$1')
+    .split(',')
+    .flatMap((each) => [each.trim(), each.trim().replace(/-(?:br|gzip)"$/, '"')])
 
-export const matches = (header: string, etag: string): boolean =>
-  header.trim() === '*' || tagsOf(header.replaceAll(/(^|,)\s*W\//g, '$1')).includes(etag)
+const isAny = (header: string): boolean => header.trim() === '*'
 
-/**
- * Returns whether a record has progress metrics (`stats`) other than 0 and null. Such metrics
- * change without raising the version.
- */
-function isMoving(reply: unknown): boolean {
-  const { data } = reply as { data?: { stats?: unknown } | null }
-  const stats = Object.values(data?.stats ?? {})
-  return stats.some((each) => each !== 0 && each !== null)
-}
+/** Returns whether If-None-Match, or the If-Match of a reply without a version, has this ETag. */
+export const matches = (header: string, etag: string): boolean => isAny(header) || tagsOf(header).includes(etag)
 
-/**
- * Returns whether a GET with this ETag may be answered with 304. A version identifies the whole
- * record at its own path. It does not identify a selection of its keys, its progress metrics, or
- * the account, whose reply also contains the permissions of the role.
- */
-export function speaksForAll(
-  etag: string,
-  about: { path: string; query: Record<string, unknown>; reply: unknown },
-): boolean {
-  const isVersion = /^"\d+"$/.test(etag)
-  const isWhole = about.path.includes('{id}') && about.query.fields === undefined && about.query.include === undefined
-  return !isVersion || (isWhole && !isMoving(about.reply))
-}
+const versionedTag = /^"(\d+)(?:-[\w-]{22})?"$/
+
+/** Returns whether If-Match has an ETag with this version, whatever bytes its hash identifies. */
+export const matchesVersion = (header: string, version: number): boolean =>
+  isAny(header) || tagsOf(header).some((tag) => versionedTag.exec(tag)?.[1] === String(version))
 
 /** Throws 412 when the request has an If-Match header that does not name the record's version. */
-export function checkIfMatch(ctx: Context, version: number): void {
-  if (!isMatched(ctx, versionTag(version)))
+export function checkIfMatch({ ifMatch }: Context, version: number): void {
+  if (ifMatch !== null && !matchesVersion(ifMatch, version))
     throw new Problem('version_mismatch', `The record is at version ${version} by now.`)
 }
 
@@ -98,14 +89,6 @@ export function checkIfMatch(ctx: Context, version: number): void {
  * Throws 412 when the request has an If-Match header that does not contain `etag`. For replies that
  * have an ETag but no version.
  */
-export function checkTag(ctx: Context, etag: string): void {
-  if (!isMatched(ctx, etag)) throw new Problem('version_mismatch')
-}
-
-/**
- * Returns whether If-Match allows the change. A weak ETag matches too, because proxies that
- * compress replies make the ETags of this server weak.
- */
-function isMatched({ ifMatch }: Context, etag: string): boolean {
-  return ifMatch === null || matches(ifMatch, etag)
+export function checkTag({ ifMatch }: Context, etag: string): void {
+  if (ifMatch !== null && !matches(ifMatch, etag)) throw new Problem('version_mismatch')
 }

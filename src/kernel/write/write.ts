@@ -4,7 +4,7 @@
 import { CompiledQuery } from 'kysely'
 import type { Db, RecordRef } from '../../../db/store.ts'
 import type { EventBase } from '../../contract/types.ts'
-import { author, type Context, now } from '../context.ts'
+import { author, type Context, now, warn } from '../context.ts'
 import { Problem } from '../errors.ts'
 import { sightOf } from '../query/event-visibility.ts'
 import { toUnavailableProblem } from '../runtime/unavailable.ts'
@@ -186,6 +186,7 @@ export async function write<Id extends number | null = number>(
       offer(ctx, event)
     }
     const outcome = await work(ctx)
+    if (about.before) warnOfIgnored(ctx, name, [about.before, outcome.entity])
     if (outcome.id !== null) ctx.unit.stale.push({ entity: about.entity, id: outcome.id })
     const deleted = outcome.entity === null
     const keys = deleted ? [] : changedKeys(about.before, outcome.entity ?? {}, derivedKeysOf(ctx, about.entity))
@@ -203,6 +204,32 @@ export async function write<Id extends number | null = number>(
     if (logged !== after) ctx.unit.after.push(logged)
     return { ...outcome, eventId }
   })
+}
+
+/**
+ * Warns of read-only keys in the body whose values are neither those before the change nor those
+ * after it: the client may have wanted to change them. A body of an older version has a warning
+ * of its own (resource/save-record.ts).
+ */
+function warnOfIgnored(ctx: Context, name: EventBase, shown: readonly (Snapshot | null | undefined)[]): void {
+  const { event, keys } = ctx.ignored ?? {}
+  const [before] = shown
+  const isOld = ctx.bodyVersion !== undefined && ctx.bodyVersion !== before?.version
+  if (event !== name || keys === undefined || isOld) return
+  for (const { path, value, sentence } of keys) {
+    const stored = shown.map((each) => path.reduce<unknown>((inner, key) => (inner as Snapshot | null)?.[key], each))
+    if (stored[0] === undefined || stored.some((each) => isSame(each, value))) continue
+    warn(ctx, path.join('.'), `${sentence} The value in the body was ignored.`)
+  }
+}
+
+/** Returns whether two values of a reply are equal, in any notation of a timestamp or number. */
+function isSame(one: unknown, other: unknown): boolean {
+  if (typeof one !== 'object' || one === null || typeof other !== 'object' || other === null)
+    return String(one ?? '') === String(other ?? '') || Date.parse(String(one)) === Date.parse(String(other))
+  const [mine, theirs] = [one as Snapshot, other as Snapshot]
+  const isShorter = Array.isArray(one) && one.length !== Object.keys(theirs).length
+  return !isShorter && Object.keys(theirs).every((key) => isSame(mine[key], theirs[key]))
 }
 
 /** Emits and logs one event whose name has no suffix `.before` or `.after`. */

@@ -9,7 +9,7 @@ import type { Handler, Handlers } from '../../kernel/handler.ts'
 import { historyPage } from '../../kernel/history/history.ts'
 import type { Sight } from '../../kernel/query/event-visibility.ts'
 import { clean, tooMuch } from '../../kernel/values/html.ts'
-import { checkTag, textTag, withTag } from '../../kernel/write/etag.ts'
+import { byteTag, checkTag, withTag } from '../../kernel/write/etag.ts'
 import type { Snapshot } from '../../kernel/write/events.ts'
 import { transaction, write } from '../../kernel/write/write.ts'
 import { acceptFileRef, attachFile, checkFileReference, releaseFiles } from '../files/attach.ts'
@@ -122,7 +122,7 @@ const masked = ({ kind }: ConfigurationKey, value: unknown): unknown =>
 async function tagOf(ctx: Context, entries: Awaited<ReturnType<typeof entriesOf>>): Promise<string> {
   const stored = await storedValues(ctx)
   const secrets = entries.map(({ code, is_secret }) => (is_secret ? stored.get(code) : null))
-  return textTag(JSON.stringify([entries, secrets]))
+  return byteTag(JSON.stringify([entries, secrets]))
 }
 
 /** Returns all values by key, for the event log. A secret appears only as a mask or null. */

@@ -5,7 +5,6 @@ import { type Context, systemContext } from '../../kernel/context.ts'
 import { notFound, Problem } from '../../kernel/errors.ts'
 import { download } from '../../kernel/files/download.ts'
 import type { Handler, Handlers } from '../../kernel/handler.ts'
-import { versionTag } from '../../kernel/write/etag.ts'
 import { answering, inSteps } from '../../kernel/write/idempotency.ts'
 import { downloadBytes } from '../files/handlers.ts'
 import { fileRows } from '../files/rows.ts'
@@ -62,7 +61,6 @@ const downloadImportErrorReport: Handler<'downloadImportErrorReport'> = async (c
     mediaType: report.mediaType,
     name: `import-${row.id}-errors${report.extension}`,
     body: report.body,
-    etag: versionTag(row.version),
   })
 }
 

@@ -8,7 +8,6 @@ import { draw } from '../../kernel/files/drawing.ts'
 import type { Handlers } from '../../kernel/handler.ts'
 import { programAt } from '../../kernel/runtime/offload.ts'
 import { today } from '../../kernel/values/format.ts'
-import { textTag } from '../../kernel/write/etag.ts'
 import {
   type ChartContext,
   forecastChart,
@@ -66,7 +65,6 @@ const report =
       body,
       name: `${wanted.name}.svg`,
       disposition: 'inline',
-      etag: textTag(body),
       // The SVG contains names of records. If a browser interpreted such a name as markup, this
       // policy would keep scripts from running.
       headers: { 'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; sandbox" },

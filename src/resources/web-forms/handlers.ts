@@ -6,7 +6,6 @@ import type { Context } from '../../kernel/context.ts'
 import { preferred } from '../../kernel/files/content-negotiation.ts'
 import { download } from '../../kernel/files/download.ts'
 import type { Handler, Handlers, PublicGuards } from '../../kernel/handler.ts'
-import { textTag } from '../../kernel/write/etag.ts'
 import { embeddedScript } from './browser-script.ts'
 import { answerPage, formPage } from './page.ts'
 import { loadPublicForm, type PublicForm, presentPublicForm, requireActiveForm } from './public-form.ts'
@@ -42,7 +41,6 @@ const getWebFormScript: Handler<'getWebFormScript'> = async (ctx, { params }) =>
   return download({
     mediaType: 'text/javascript; charset=utf-8',
     body,
-    etag: textTag(body),
     headers: { 'cache-control': 'no-cache', 'cross-origin-resource-policy': 'cross-origin' },
   })
 }

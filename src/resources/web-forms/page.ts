@@ -2,7 +2,6 @@
 // site may embed these pages in a frame.
 import { type Download, download } from '../../kernel/files/download.ts'
 import { sourceHash, escapeHtml as text } from '../../kernel/values/format.ts'
-import { textTag } from '../../kernel/write/etag.ts'
 import { ownScript } from './browser-script.ts'
 import { formMarkup, formStyle } from './markup.ts'
 import type { PublicForm } from './public-form.ts'
@@ -28,7 +27,6 @@ function pageOf(form: PublicForm, { main, script, next }: Parts): Download {
   return download({
     mediaType: 'text/html; charset=utf-8',
     body: html,
-    etag: textTag(html),
     headers: {
       'cache-control': 'no-cache',
       'content-security-policy': `default-src 'none'; style-src ${sourceHash(style)};${scripts} form-action 'self'; base-uri 'none'; frame-ancestors *`,

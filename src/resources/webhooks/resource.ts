@@ -1,7 +1,7 @@
 // The configuration of webhooks. jobs.ts sends their deliveries.
 import { randomBytes } from 'node:crypto'
 import type { Schema } from '../../contract/types.ts'
-import { type Context, warned } from '../../kernel/context.ts'
+import type { Context } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
 import type { Handler, Handlers } from '../../kernel/handler.ts'
 import { flagField, textField, valueField } from '../../kernel/query/filter.ts'
@@ -190,7 +190,6 @@ const createWebhook: Handler<'createWebhook'> = (ctx, { body }) =>
   transaction(ctx, async (ctx) => ({
     data: await withSecret(ctx, await webhooks.create(ctx, body)),
     message: 'Webhook created.',
-    ...warned(ctx),
   }))
 
 /**

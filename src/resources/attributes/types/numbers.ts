@@ -1,12 +1,13 @@
 // The types `price`, which is stored as a scaled integer, and `boolean`.
-import { decimalText, isDecimal4 } from '../../../contract/input/formats.ts'
+import { isDecimal4 } from '../../../contract/input/formats.ts'
+import { numberIn } from '../../../contract/input/unsafe-numbers.ts'
 import { fromScaled, toScaled } from '../../../kernel/values/money.ts'
 import { anyOf, keyOfValue, numberAt, type ValueType } from './value-type.ts'
 
 const maxPrice = 99_999_999_999.9999
 
 function read(text: string): number | undefined {
-  const number = decimalText.test(text) ? Number(text) : Number.NaN
+  const number = numberIn(text, { isWhole: false }) ?? Number.NaN
   return isDecimal4(number) && Math.abs(number) <= maxPrice ? toScaled(number) : undefined
 }
 
