@@ -3,6 +3,7 @@
 import { existsSync, mkdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
+import { changesFile, renderChanges } from './compat/changes.ts'
 import { renderDocument } from './document.ts'
 import { renderInventory } from './inventory.ts'
 import { lint } from './lint.ts'
@@ -18,16 +19,17 @@ const knowledgeOf = (document: ContractDocument) => ({
 
 interface Output {
   path: string
-  render: (contract: Contract) => string | Promise<string>
+  render: (contract: Contract, root: string) => string | Promise<string>
 }
 
 /** Every generated file of the repository, with the function that renders it. */
 export const outputs: readonly Output[] = [
-  { path: 'src/contract/schema.gen.ts', render: renderSchema },
+  { path: 'src/contract/schema.gen.ts', render: (contract) => renderSchema(contract) },
   { path: 'src/contract/operations.gen.ts', render: (contract) => renderOperations(contract) },
   { path: 'src/contract/document.gen.json', render: renderDocument },
   { path: 'test/contract/inventory.txt', render: renderInventory },
   { path: 'db/tables.gen.ts', render: renderTableTypes },
+  { path: changesFile, render: (contract, root) => renderChanges(root, JSON.parse(renderDocument(contract))) },
 ]
 
 /**
@@ -54,7 +56,7 @@ export async function regenerate({ root, check }: { root: string; check: boolean
   const result: Regenerated = { written: [], stale: [], findings: lint(contract, knowledgeOf(contract.document)) }
   if (result.findings.length > 0) return result
   const texts: [string, string][] = []
-  for (const { path, render } of outputsOf(root)) texts.push([path, await render(contract)])
+  for (const { path, render } of outputsOf(root)) texts.push([path, await render(contract, root)])
   for (const [path, text] of texts) {
     const file = join(root, path)
     if (existsSync(file) && readFileSync(file, 'utf8') === text) continue
