@@ -1,6 +1,7 @@
 // Renders src/contract/operations.gen.ts, the facts about each operation that the running server
 // needs. One fact is `ignorable`: the read-only keys that the server ignores in a body, so that a
 // client can PUT a record as the server returned it.
+import { withAliases } from './aliases.ts'
 import { isShown } from './headers.ts'
 import {
   type BodyOrResponse,
@@ -76,7 +77,7 @@ export type AnyOperationId = keyof typeof operations
 
 /** Returns the source of operations.gen.ts, or the JavaScript that a compiled server reads. */
 export function renderOperations(contract: Contract, language: 'ts' | 'js' = 'ts'): string {
-  const { document } = contract
+  const document = withAliases(contract.document)
   const listed = listOperations(document)
   const facts = Object.entries(factsOf(document)).map(([id, fact]) => `  ${id}: ${JSON.stringify(fact)},\n`)
   const bases = [...new Set(listed.flatMap(({ operation }) => operation['x-events'] ?? []))].sort()

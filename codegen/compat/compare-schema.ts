@@ -96,7 +96,15 @@ function compareValues({ all, place, direction, old, fresh }: Pair): void {
   const [was, is] = [listOf(old.enum), listOf(fresh.enum)]
   const lost = was.filter((each) => !is.includes(each))
   if (direction === 'requests' && is.length > 0) {
-    for (const each of lost) push(`no longer takes ${JSON.stringify(each)}`, `Go on taking it: ${keepBoth}`)
+    for (const each of lost) {
+      const removed = (old['x-aliases'] as Record<string, Record<string, unknown>> | undefined)?.[String(each)]
+      all.changes.push({
+        where: place,
+        what: `no longer takes ${JSON.stringify(each)}`,
+        breaks: 'Go on taking it, as another name of the value to use instead.',
+        ...(removed && { removed }),
+      })
+    }
     if (was.length === 0) push('takes only listed values', asBefore('enum'))
   }
   if (direction === 'replies' && was.length > 0 && is.length === 0) push('can now be any value', asBefore('enum'))

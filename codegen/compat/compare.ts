@@ -6,6 +6,7 @@ import {
   type Listed,
   listOperations,
   type Operation,
+  type Reference,
   resolve,
   type SchemaObject,
 } from '../read.ts'
@@ -115,6 +116,9 @@ function compareBodies(all: Compared, id: string, before: Body, now: Body): void
   }
 }
 
+const isRequired = (document: ContractDocument, header: unknown): boolean =>
+  resolve(document, header as Reference & { required?: boolean })?.required === true
+
 const isSuccess = (status: string): boolean => /^2/.test(status)
 
 function compareReplies(all: Compared, id: string, before: Operation, now: Operation): void {
@@ -132,8 +136,8 @@ function compareReplies(all: Compared, id: string, before: Operation, now: Opera
       if (found === undefined) tell(`no longer answers ${status} as ${type}`, `Go on answering ${type}.`)
       else compareSchemas(all, `${id} ${status}`, 'replies', schema, found.schema)
     }
-    for (const name of Object.keys(old?.headers ?? {}))
-      if (fresh?.headers?.[name] === undefined)
+    for (const [name, header] of Object.entries(old?.headers ?? {}))
+      if (fresh?.headers?.[name] === undefined && isRequired(all.before, header))
         tell(`lost the header ${name} of ${status}`, 'Go on sending the header.')
   }
   for (const status of Object.keys(is).filter((each) => was[each] === undefined))

@@ -2,7 +2,7 @@
 // measures by it which change would break a client.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type ContractDocument, isObject } from '../read.ts'
+import { type ContractDocument, isObject, type Reference, resolve } from '../read.ts'
 
 export const releasedFile = 'test/contract/released.json'
 export const breakingFile = 'test/contract/breaking.txt'
@@ -20,6 +20,8 @@ const data = new Set(['example', 'examples', 'default', 'enum', 'const'])
  * stay, because the walkers send them.
  */
 export function releasedForm(document: ContractDocument): ContractDocument {
+  const isRequired = (header: unknown): object =>
+    resolve(document, header as Reference & { required?: boolean })?.required ? { required: true } : {}
   const lean = (value: unknown, isReply: boolean, isMap: boolean): unknown => {
     if (Array.isArray(value)) return value.map((each) => lean(each, isReply, false))
     if (!isObject(value)) return value
@@ -27,8 +29,7 @@ export function releasedForm(document: ContractDocument): ContractDocument {
       if (isMap) return [[key, lean(each, isReply, false)]]
       if (prose.has(key) || (isReply && (key === 'example' || key === 'examples'))) return []
       if (data.has(key)) return [[key, each]]
-      if (key === 'headers' && isObject(each))
-        return [[key, Object.fromEntries(Object.keys(each).map((name) => [name, {}]))]]
+      if (key === 'headers' && isObject(each)) return [[key, mapValues(each, isRequired)]]
       return [[key, lean(each, isReply || key === 'responses', maps.has(key))]]
     })
     return Object.fromEntries(kept)
@@ -36,6 +37,9 @@ export function releasedForm(document: ContractDocument): ContractDocument {
   const { 'x-generated': _mark, tags: _tags, ...rest } = document
   return lean(rest, false, false) as ContractDocument
 }
+
+const mapValues = (part: Record<string, unknown>, map: (value: unknown) => unknown): object =>
+  Object.fromEntries(Object.entries(part).map(([name, value]) => [name, map(value)]))
 
 /** Returns the text of released.json, with a line for each path and component. */
 export function renderReleased(document: ContractDocument): string {

@@ -1,5 +1,6 @@
 // A request on its way through the steps of the pipeline, with the facts that the steps add.
 import type { Readable } from 'node:stream'
+import type { Use } from './lifetime.ts'
 import type { AnyOperationId, OperationFact } from './operations.gen.ts'
 
 /** The ids that identify the caller in the log. */
@@ -47,6 +48,10 @@ export interface Call {
   }
   /** The body in which `findNamed` has not replaced names by ids yet. */
   namingBody?: unknown
+  /** The deprecated parts of the contract that the call used. */
+  readonly uses: Use[]
+  /** The old names that the request has, by the new names of the fields. */
+  readonly oldNames: Map<string, string>
   /** The version that the body of a PUT repeats from a reply. */
   bodyVersion?: number
   /**

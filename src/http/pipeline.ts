@@ -5,12 +5,14 @@ import type { Call, Input, Refused } from '../contract/call.ts'
 import type { ParsedBody } from '../contract/input/body.ts'
 import type { NamedReference, Shape } from '../contract/input/normalize.ts'
 import type { Finding } from '../contract/input/validation-errors.ts'
+import { replySchemaOf, withOldNames } from '../contract/old-names.ts'
 import { statusOfReply } from '../contract/output/deferred.ts'
 import type { FieldErrors } from '../contract/output/problems.ts'
 import type { Pipeline } from '../contract/pipeline.ts'
 import type { Answered } from '../contract/routes.ts'
 import type { OperationFact, OperationId } from '../contract/types.ts'
 import { covers } from '../kernel/auth/abilities.ts'
+import { noteDeprecatedUses } from '../kernel/auth/deprecated-uses.ts'
 import { checkCsrf, identify } from '../kernel/auth/sessions.ts'
 import type { Context, Services } from '../kernel/context.ts'
 import { Problem } from '../kernel/errors.ts'
@@ -68,6 +70,7 @@ export function createPipeline(services: Services, handlers: Handlers, rules: Ru
     examine: (call, input, refused) => examine(parts, call, input, refused),
     handle: (call, input) => handle(parts, call, input),
     async finish(call, hasFailed) {
+      if (call.uses.length > 0 && call.context) noteDeprecatedUses(services, call, callContext(call).token)
       if (call.context) await cleanUpUploads(callContext(call), hasFailed)
     },
   }
@@ -221,16 +224,22 @@ async function answerOnce(parts: Parts, ctx: Context, call: Call, input: Input, 
 }
 
 /** Checks the reply of a handler against the contract and turns it into a response. */
-function render({ check }: Parts, ctx: Context, call: Call, input: Input, reply: unknown): Rendered {
+function render(parts: Parts, ctx: Context, call: Call, input: Input, reply: unknown): Rendered {
   const { fact } = call
+  const { check } = parts
   let answer: Rendered
   if (reply instanceof Download) {
     answer = answerDownload(ctx, fact, call.method, reply)
     checkDownload(check, call, answer)
   } else {
     const status = statusOfReply(reply, { dryRun: ctx.dryRun, usual: fact.status })
-    if (reply !== undefined || fact.produces.length > 0) checkReply(check, call, status, reply)
-    answer = renderJson(ctx, call, input, reply, { status, checker: check.checker })
+    const whole = withOldNames(
+      parts.services.contract,
+      replySchemaOf(parts.services.contract, { ...fact, status }),
+      reply,
+    )
+    if (reply !== undefined || fact.produces.length > 0) checkReply(check, call, status, whole)
+    answer = renderJson(ctx, call, input, whole, { status, checker: check.checker })
   }
   // Caches must distinguish the media types of an operation.
   if (fact.produces.length > 1) answer.headers.vary = 'Accept'
