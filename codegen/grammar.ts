@@ -4,6 +4,8 @@
 import { type ContractDocument, isObject, type Path } from './read.ts'
 
 const described = 'summary description'
+/** Since and until when a part exists, and the part to use instead (codegen/compat). */
+const lifetime = 'x-since deprecated x-deprecated-on x-sunset x-replaced-by x-alias'
 const valued = 'schema:schema content:{mediaType} example! examples:{example}'
 
 /**
@@ -28,18 +30,18 @@ const table = {
   // operation lists all its parameters.
   pathItem: `$ref ${described} servers:[server] get:operation post:operation put:operation
     delete:operation`,
-  operation: `operationId tags ${described} externalDocs:docs deprecated security! servers:[server]
+  operation: `operationId tags ${described} externalDocs:docs ${lifetime} security! servers:[server]
     x-permission x-any-user x-ability x-events x-no-event x-served-by x-any-origin
     parameters:[parameter] requestBody:requestBody responses:{response}`,
-  parameter: `$ref name in required deprecated ${described} allowEmptyValue style explode allowReserved ${valued}`,
+  parameter: `$ref name in required ${lifetime} ${described} allowEmptyValue style explode allowReserved ${valued}`,
   header: `$ref ${described} required deprecated x-carried-by style explode ${valued}`,
   requestBody: `$ref ${described} required content:{mediaType}`,
   response: `$ref ${described} x-deferred headers:{header} content:{mediaType} links!`,
   mediaType: 'schema:schema encoding:{encoding} example! examples:{example}',
   encoding: 'contentType headers:{header} style explode allowReserved',
   example: `$ref ${described} value! externalValue`,
-  schema: `$ref $id $schema $anchor $comment title description externalDocs:docs deprecated readOnly writeOnly
-    x-entity x-bytes x-hint x-derived x-areas type format x-value x-line x-explicit-null x-reference const! enum! pattern minLength maxLength
+  schema: `$ref $id $schema $anchor $comment title description externalDocs:docs ${lifetime} readOnly writeOnly
+    x-entity x-bytes x-hint x-derived x-areas type format x-value x-line x-explicit-null x-reference x-aliases! const! enum! pattern minLength maxLength
     multipleOf minimum exclusiveMinimum maximum exclusiveMaximum contentMediaType contentEncoding default!
     minItems maxItems uniqueItems items:schema prefixItems:[schema] contains:schema minContains maxContains
     unevaluatedItems:schema minProperties maxProperties required dependentRequired! propertyNames:schema

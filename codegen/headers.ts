@@ -76,6 +76,12 @@ export const carriers: Record<string, (reply: Reply) => Carried> = {
     (reply.status === 200 || isDeferred(reply.document, reply.reply)) && takes('Accord-Dry-Run', reply)
       ? 'sometimes'
       : false,
+  /** Selects responses to calls that can use a deprecated part (codegen/aliases.ts). */
+  deprecated({ document, operation }) {
+    const { deprecated, parameters, requestBody } = operation
+    const sent = [parameters, requestBody].map((part) => [part, ...partsBelow(document, part)])
+    return JSON.stringify([{ deprecated }, sent]).includes('"deprecated":true') ? 'sometimes' : false
+  },
   ranged: (reply) => (isSuccess(reply) && lists(206, reply) ? 'always' : false),
   file(reply) {
     if (!isSuccess(reply) || !types(reply).some(isFileOrLines)) return false
@@ -91,6 +97,17 @@ export const isShown = (document: ContractDocument, path: string): boolean =>
   Object.entries(document.paths ?? {}).some(
     ([each, item]) => each !== path && each.replace(/\/\{\w+\}$/, '') === path && item.get !== undefined,
   )
+
+/** Returns the components to which a part refers, directly or through others. */
+function partsBelow(document: ContractDocument, part: unknown, found = new Map<string, unknown>()): unknown[] {
+  for (const [, $ref = ''] of JSON.stringify(part ?? {}).matchAll(/"\$ref":"([^"]+)"/g)) {
+    if (found.has($ref)) continue
+    const target = resolve(document, { $ref })
+    found.set($ref, target)
+    partsBelow(document, target, found)
+  }
+  return [...found.values()]
+}
 
 interface Header {
   required?: boolean
@@ -128,14 +145,17 @@ export function withHeaders(document: ContractDocument): ContractDocument {
       }
     }
   }
+  const hasDeprecated = JSON.stringify([document.paths, document.components]).includes('"deprecated":true')
   // Shared responses are errors. Each shared response carries the headers of its status and the
   // headers with the words `every` and `limited`.
   for (const [component, reply] of Object.entries(
     (made.components?.responses ?? {}) as Record<string, BodyOrResponse>,
   )) {
     const status = statusOf(document, component)
-    for (const [name, words] of rules)
-      declare(reply, name, words.some((word) => word === status || word === 'every' || word === 'limited') && 'always')
+    for (const [name, words] of rules) {
+      const isAlways = words.some((word) => word === status || word === 'every' || word === 'limited')
+      declare(reply, name, isAlways ? 'always' : hasDeprecated && words.includes('deprecated') && 'sometimes')
+    }
   }
   for (const header of Object.values(headers)) delete header['x-carried-by']
   return made

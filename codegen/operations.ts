@@ -1,6 +1,7 @@
 // Renders src/contract/operations.gen.ts, the facts about each operation that the running server
 // needs. One fact is `ignorable`: the read-only keys that the server ignores in a body, so that a
 // client can PUT a record as the server returned it.
+import { withAliases } from './aliases.ts'
 import { isShown } from './headers.ts'
 import {
   type BodyOrResponse,
@@ -76,9 +77,9 @@ export type AnyOperationId = keyof typeof operations
 
 /** Returns the source of operations.gen.ts, or the JavaScript that a compiled server reads. */
 export function renderOperations(contract: Contract, language: 'ts' | 'js' = 'ts'): string {
-  const { document } = contract
+  const document = withAliases(contract.document)
   const listed = listOperations(document)
-  const facts = listed.map((each) => `  ${each.id}: ${JSON.stringify(factOf(document, each, listed))},\n`).join('')
+  const facts = Object.entries(factsOf(document)).map(([id, fact]) => `  ${id}: ${JSON.stringify(fact)},\n`)
   const bases = [...new Set(listed.flatMap(({ operation }) => operation['x-events'] ?? []))].sort()
   const tags = (document.tags ?? []).map(({ name, description = '' }) => ({ name, slug: slugOf(name), description }))
   const isTs = language === 'ts'
@@ -90,10 +91,16 @@ export function renderOperations(contract: Contract, language: 'ts' | 'js' = 'ts
     `export const permissionKeys${stringsType} = ${listOf(permissionKeysOf(document))}\n`,
     `export const abilityAreas${stringsType} = ${listOf(abilityAreasOf(document))}\n`,
     isTs ? `export type EventBase =${bases.map((base) => `\n  | '${base}'`).join('') || ' never'}\n${types}` : '',
-    `export const operations = {\n${facts}}${isTs ? ' as const satisfies Record<string, OperationFact>' : ''}\n`,
+    `export const operations = {\n${facts.join('')}}${isTs ? ' as const satisfies Record<string, OperationFact>' : ''}\n`,
   ]
     .filter(Boolean)
     .join('\n')
+}
+
+/** Returns the facts of each operation, which have the type `OperationFact` of operations.gen.ts. */
+export function factsOf(document: ContractDocument): Record<string, object> {
+  const listed = listOperations(document)
+  return Object.fromEntries(listed.map((each) => [each.id, factOf(document, each, listed)]))
 }
 
 const listOf = (words: readonly string[]): string => `[\n${words.map((word) => `  '${word}',\n`).join('')}]`

@@ -3,6 +3,7 @@
 import { existsSync, mkdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
+import { changesFile, renderChanges } from './compat/changes.ts'
 import { renderDocument } from './document.ts'
 import { digestOfFiles, digestOfShape, openMemory } from './fresh.ts'
 import { renderInventory } from './inventory.ts'
@@ -14,7 +15,7 @@ import { renderTableTypes } from './tables.ts'
 
 interface Output {
   path: string
-  render: (contract: Contract) => string | Promise<string>
+  render: (contract: Contract, root: string) => string | Promise<string>
   /** What the file is made from, if rendering it takes long. */
   from?: 'shape' | 'tables'
 }
@@ -32,6 +33,7 @@ export const outputs: readonly Output[] = [
   { path: 'src/contract/document.gen.json', render: renderDocument },
   { path: 'test/contract/inventory.txt', render: renderInventory },
   { path: 'db/tables.gen.ts', render: renderTableTypes, from: 'tables' },
+  { path: changesFile, render: (contract, root) => renderChanges(root, JSON.parse(renderDocument(contract))) },
 ]
 
 /**
@@ -65,7 +67,7 @@ export async function regenerate({ root, check }: { root: string; check: boolean
   for (const { path, render, from } of outputsOf(root)) {
     const made = from && inputs?.[from]
     if (made && memory?.knows(path, made, textOf(join(root, path)))) continue
-    const text = await render(contract)
+    const text = await render(contract, root)
     texts.push([path, text])
     if (made) memory?.learn(path, made, text)
   }

@@ -117,6 +117,14 @@ export interface CoreConfigTable {
   updated_at: string
 }
 
+export interface DeprecatedUsesTable {
+  id: Generated<number>
+  token_id: number
+  name: string
+  sunset: string
+  last_used_at: string
+}
+
 export interface EmailAttachmentsTable {
   id: Generated<number>
   email_id: number
@@ -967,6 +975,7 @@ export interface DB {
   call_counts: CallCountsTable
   campaign_sends: CampaignSendsTable
   core_config: CoreConfigTable
+  deprecated_uses: DeprecatedUsesTable
   email_attachments: EmailAttachmentsTable
   email_folders: EmailFoldersTable
   email_references: EmailReferencesTable

@@ -56,6 +56,10 @@ export async function createBackend(document: object, pipeline: Pipeline, readin
       call.request.caller = request.caller
       pipeline.authorize(admitted)
     },
+    successorOf: (operation) => {
+      const name = shapes.get(operation)?.lifetime['x-replaced-by']
+      return name === undefined ? undefined : (operations as Record<string, { path: string }>)[name]?.path
+    },
     async warmUp() {
       for (const id of shapes.keys()) {
         api.validator.getRequestValidatorsForOperation(id)
@@ -66,7 +70,7 @@ export async function createBackend(document: object, pipeline: Pipeline, readin
   }
 }
 
-const noShapes: RequestShapes = { ids: [], query: {}, body: undefined }
+const noShapes: RequestShapes = { ids: [], query: {}, body: undefined, lifetime: {} }
 
 async function createShared(document: object): Promise<Shared> {
   const api = await createOpenApi(document)

@@ -1,6 +1,7 @@
 // A request on its way through the steps of the pipeline, with the facts that the steps add.
 import type { Readable } from 'node:stream'
 import type { IgnoredKey } from './input/normalize.ts'
+import type { Use } from './lifetime.ts'
 import type { AnyOperationId, OperationFact } from './operations.gen.ts'
 
 /** The ids that identify the caller in the log. */
@@ -50,6 +51,10 @@ export interface Call {
   namingBody?: unknown
   /** The read-only keys that the body of a PUT had. */
   ignored?: readonly IgnoredKey[]
+  /** The deprecated parts of the contract that the call used. */
+  readonly uses: Use[]
+  /** The old names that the request has, by the new names of the fields. */
+  readonly oldNames: Map<string, string>
   /** The version that the body of a PUT repeats from a reply. */
   bodyVersion?: number
   /**

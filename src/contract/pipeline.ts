@@ -54,6 +54,8 @@ export interface Backend {
    * without counting the call. Throws like `handle`.
    */
   admit(call: Call): Promise<void>
+  /** Returns the path of the operation that replaces a deprecated one. */
+  successorOf(operation: string): string | undefined
   /** Compiles every validator, so that the first request of an operation does not wait for it. */
   warmUp(): Promise<void>
 }

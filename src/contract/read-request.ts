@@ -5,6 +5,7 @@ import { bodyFindings, type ParsedBody, readBody } from './input/body.ts'
 import { filesAsText } from './input/form.ts'
 import { intakeOf, type NamedReference, normalizeBody } from './input/normalize.ts'
 import { readQuery } from './input/query.ts'
+import { noteUse } from './lifetime.ts'
 import type { Exchange } from './pipeline.ts'
 
 /**
@@ -14,10 +15,11 @@ import type { Exchange } from './pipeline.ts'
 export async function readRequest(exchange: Exchange): Promise<void> {
   const { call, pipeline, reading, request, shapes } = exchange
   const { query, body } = exchange.found
+  noteUse(call.uses, '', shapes.lifetime)
   if (ignoresDryRun(call))
     query.push(['header.Accord-Dry-Run', 'This operation cannot be tried: send the request without it.'])
   request.params = readParams(call.params, shapes.ids)
-  request.query = readQuery(call.query, shapes.query, reading, query)
+  request.query = readQuery(call.query, shapes.query, reading, query, call)
   const sent = call.stream ? await pipeline.receive(call, call.stream, shapes.body ?? {}) : readBody(call)
   if (sent === undefined) return
   body.push(...(sent.found ?? []))
@@ -34,7 +36,7 @@ function normalize(
   sent: ParsedBody,
   named: NamedReference[],
 ): unknown {
-  const intake = intakeOf(call.fact)
+  const intake = { ...intakeOf(call.fact), asked: call }
   const version = (sent.value as { version?: unknown } | null)?.version
   if (!intake.creates && intake.ignorable?.keys.includes('version') && typeof version === 'number')
     call.bodyVersion = version

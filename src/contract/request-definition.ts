@@ -2,6 +2,7 @@
 // with the full contract.
 import { type Shape, typesOf } from './input/normalize.ts'
 import type { Parameters } from './input/query.ts'
+import { type Lifetime, lifetimeOf } from './lifetime.ts'
 
 export interface RequestDefinition {
   paths: Record<string, Record<string, unknown>>
@@ -9,8 +10,8 @@ export interface RequestDefinition {
 }
 
 /** An operation as the router of openapi-backend returns it, with the parameters of its path. */
-export interface RequestOperation {
-  parameters?: { name: string; in: string; schema: Shape }[]
+export interface RequestOperation extends Lifetime {
+  parameters?: ({ name: string; in: string; schema: Shape } & Lifetime)[]
   requestBody?: { content: Record<string, { schema?: Shape }> }
 }
 
@@ -20,14 +21,24 @@ export interface RequestShapes {
   ids: readonly string[]
   query: Parameters
   body: Shape | undefined
+  lifetime: Lifetime
 }
 
-export function requestShapes({ parameters = [], requestBody }: RequestOperation): RequestShapes {
+export function requestShapes({ parameters = [], requestBody, ...operation }: RequestOperation): RequestShapes {
   const shapesIn = (place: string): Parameters =>
-    Object.fromEntries(parameters.filter((each) => each.in === place).map(({ name, schema }) => [name, schema]))
+    Object.fromEntries(
+      parameters
+        .filter((each) => each.in === place)
+        .map(({ name, schema, ...part }) => [name, { ...schema, ...lifetimeOf(part) }]),
+    )
   const [body] = Object.values(requestBody?.content ?? {})
   const ids = Object.entries(shapesIn('path')).filter(([, shape]) => !typesOf(shape).includes('string'))
-  return { ids: ids.map(([name]) => name), query: shapesIn('query'), body: body?.schema }
+  return {
+    ids: ids.map(([name]) => name),
+    query: shapesIn('query'),
+    body: body?.schema,
+    lifetime: lifetimeOf(operation),
+  }
 }
 
 /**

@@ -4,6 +4,7 @@ import type { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { type RouteFacts, routeFactsOf, routeOf, shadowedMethods } from './allowed-methods.ts'
 import type { Call } from './call.ts'
+import { deprecationHeaders } from './lifetime.ts'
 import { type AnyOperationId, type OperationFact, operations } from './operations.gen.ts'
 import { Problem } from './output/problems.ts'
 import type { Backend } from './pipeline.ts'
@@ -122,6 +123,8 @@ async function answered(
     ageMs,
     body: request.body as Buffer | undefined,
     stream: isForm(request) ? request.raw : undefined,
+    uses: [],
+    oldNames: new Map(),
     request,
   }
   if (call.stream && Number(request.raw.headers['content-length'] ?? 0) > (fact.maxFormBytes ?? 0))
@@ -134,10 +137,37 @@ export async function answerOf(backend: Backend, call: Call): Promise<Answered> 
   let answer: Answered | undefined
   try {
     answer = (await backend.handle(call)) as Answered
+    if (call.uses.length > 0) answer = { ...answer, headers: withDeprecation(backend, call, answer.headers) }
     return answer
+  } catch (error) {
+    throw error instanceof Problem && call.uses.length > 0 ? asAsked(backend, call, error) : error
   } finally {
     await backend.finish(call, answer === undefined)
   }
+}
+
+const withDeprecation = (
+  backend: Backend,
+  { uses, operation }: Call,
+  headers: Readonly<Record<string, string>> = {},
+): Record<string, string> => {
+  const added = deprecationHeaders(uses, backend.successorOf(operation))
+  const link = [headers.link, added.link].filter((each) => each !== undefined).join(', ')
+  return { ...headers, ...added, link }
+}
+
+/** Returns the problem with the old names of fields where the request has old names. */
+function asAsked(backend: Backend, call: Call, { code, message, more }: Problem): Problem {
+  const nameOf = (field: string): string => {
+    const known = [...call.oldNames].find(([name]) => field === name || field.startsWith(`${name}.`))
+    return known ? `${known[1]}${field.slice(known[0].length)}` : field
+  }
+  const errors = Object.entries(more.errors ?? {}).map(([field, sentences]) => [nameOf(field), sentences])
+  return new Problem(code, message, {
+    ...more,
+    ...(more.errors && { errors: Object.fromEntries(errors) }),
+    headers: withDeprecation(backend, call, more.headers),
+  })
 }
 
 export function sendAnswer(reply: FastifyReply, answer: Answered): void {

@@ -5,12 +5,14 @@ import type { Call, Input, Refused } from '../contract/call.ts'
 import type { ParsedBody } from '../contract/input/body.ts'
 import type { NamedReference, Shape } from '../contract/input/normalize.ts'
 import type { Finding } from '../contract/input/validation-errors.ts'
+import { replySchemaOf, withOldNames } from '../contract/old-names.ts'
 import { statusOfReply } from '../contract/output/deferred.ts'
 import type { FieldErrors } from '../contract/output/problems.ts'
 import type { Pipeline } from '../contract/pipeline.ts'
 import type { Answered } from '../contract/routes.ts'
 import type { OperationFact, OperationId } from '../contract/types.ts'
 import { covers } from '../kernel/auth/abilities.ts'
+import { noteDeprecatedUses } from '../kernel/auth/deprecated-uses.ts'
 import { checkCsrf, identify } from '../kernel/auth/sessions.ts'
 import { type Context, type Services, warned } from '../kernel/context.ts'
 import { Problem } from '../kernel/errors.ts'
@@ -68,6 +70,7 @@ export function createPipeline(services: Services, handlers: Handlers, rules: Ru
     examine: (call, input, refused) => examine(parts, call, input, refused),
     handle: (call, input) => handle(parts, call, input),
     async finish(call, hasFailed) {
+      if (call.uses.length > 0 && call.context) noteDeprecatedUses(services, call, callContext(call).token)
       if (call.context) await cleanUpUploads(callContext(call), hasFailed)
     },
   }
@@ -232,8 +235,9 @@ const withWarnings = (ctx: Context, reply: unknown): unknown =>
     : reply
 
 /** Checks the reply of a handler against the contract and turns it into a response. */
-function render({ check }: Parts, ctx: Context, call: Call, input: Input, reply: unknown): Answered {
+function render(parts: Parts, ctx: Context, call: Call, input: Input, reply: unknown): Answered {
   const { fact } = call
+  const { check } = parts
   let answer: Answered
   if (reply instanceof Download) {
     answer = answerDownload(ctx, fact, call.method, reply)
@@ -241,8 +245,13 @@ function render({ check }: Parts, ctx: Context, call: Call, input: Input, reply:
   } else {
     const said = fact.ignorable === null ? reply : withWarnings(ctx, reply)
     const status = statusOfReply(said, { dryRun: ctx.dryRun, usual: fact.status })
-    if (said !== undefined || fact.produces.length > 0) checkReply(check, call, status, said)
-    answer = renderJson(ctx, call, input, said, { status, checker: check.checker })
+    const whole = withOldNames(
+      parts.services.contract,
+      replySchemaOf(parts.services.contract, { ...fact, status }),
+      said,
+    )
+    if (said !== undefined || fact.produces.length > 0) checkReply(check, call, status, whole)
+    answer = renderJson(ctx, call, input, whole, { status, checker: check.checker })
   }
   // Caches must distinguish the media types of an operation.
   if (fact.produces.length > 1) answer.headers.vary = 'Accept'

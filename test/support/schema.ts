@@ -1,5 +1,7 @@
 // Reads facts from the contract for generated tests: the body, parameters and examples of an
 // operation, and the properties that refer to other records.
+
+import { factsOf } from '../../codegen/operations.ts'
 import {
   type ContractDocument,
   type Listed,
@@ -10,15 +12,16 @@ import {
   widestOf,
 } from '../../codegen/read.ts'
 import { type OperationFact, operations } from '../../src/contract/operations.gen.ts'
-import { contract } from './contract.ts'
+import { clientContract, contract } from './contract.ts'
 
 export type { SchemaObject } from '../../codegen/read.ts'
 
-export const document = contract as ContractDocument
-export const facts = Object.entries(operations) as [string, OperationFact][]
+export const document = clientContract as ContractDocument
+const known = (clientContract === contract ? operations : factsOf(document)) as Record<string, OperationFact>
+export const facts = Object.entries(known)
 
 export function fact(id: string): OperationFact {
-  const found = (operations as Record<string, OperationFact>)[id]
+  const found = known[id]
   if (!found) throw new Error(`The contract has no operation ${id}.`)
   return found
 }

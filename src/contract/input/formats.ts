@@ -116,9 +116,7 @@ export function addFormats(ajv: Ajv): Ajv {
   ajv.addKeyword({ keyword: 'x-line', schemaType: 'boolean' })
   ajv.addKeyword({ keyword: 'x-explicit-null', schemaType: 'boolean' })
   ajv.addKeyword({ keyword: 'x-reference', schemaType: 'string' })
-  ajv.addKeyword({
-    keyword: 'x-entity',
-    schemaType: 'string',
-  })
+  for (const keyword of ['x-entity', 'x-since', 'x-deprecated-on', 'x-sunset', 'x-replaced-by', 'x-alias'])
+    ajv.addKeyword({ keyword, schemaType: 'string' })
   return ajv
 }

@@ -2,6 +2,7 @@
 // and amounts to their canonical form, and drops read-only keys. Other values stay unchanged, so
 // that the validator refuses invalid ones.
 
+import { type Lifetime, noteUse, type Use } from '../lifetime.ts'
 import type { Ignorable, OperationFact } from '../operations.gen.ts'
 import { canonicalAddress, isEmailAddress } from './email-addresses.ts'
 import { canonicalDate, canonicalTime } from './formats.ts'
@@ -10,7 +11,7 @@ import { numberIn } from './unsafe-numbers.ts'
 import { type Finding, maxFields } from './validation-errors.ts'
 
 /** The JSON Schema keywords that the files of this folder use. Ajv also uses other keywords. */
-export interface Shape {
+export interface Shape extends Lifetime {
   type?: string | string[]
   format?: string
   /**
@@ -32,6 +33,8 @@ export interface Shape {
   maxItems?: number
   items?: Shape
   enum?: readonly unknown[]
+  /** Old values of an enum, such as sort keys, each with its new value in `x-alias`. */
+  'x-aliases'?: Record<string, Lifetime>
   anyOf?: Shape[]
   oneOf?: Shape[]
   /**
@@ -89,6 +92,13 @@ interface Place {
   found: Finding[]
   named: NamedReference[]
   ignored: IgnoredKey[]
+  asked: Asked
+}
+
+/** The old names and deprecated parts in a request, which the reading of the request adds. */
+export interface Asked {
+  uses: Use[]
+  oldNames: Map<string, string>
 }
 
 export interface Intake {
@@ -98,9 +108,13 @@ export interface Intake {
   creates: boolean
   /** The read-only keys that were dropped, except in lists, whose entries may have moved. */
   ignored?: IgnoredKey[]
+  asked?: Asked
 }
 
-export const intakeOf = ({ method, ignorable }: Pick<OperationFact, 'method' | 'ignorable'>): Required<Intake> => ({
+export const intakeOf = ({
+  method,
+  ignorable,
+}: Pick<OperationFact, 'method' | 'ignorable'>): Intake & { ignored: IgnoredKey[] } => ({
   ignorable,
   creates: method === 'post',
   ignored: [],
@@ -117,7 +131,7 @@ export const plainIntake: Intake = { ignorable: null, creates: false }
 export function normalizeBody(
   value: unknown,
   shape: Shape,
-  { ignorable, creates, ignored = [] }: Intake,
+  { ignorable, creates, ignored = [], asked = { uses: [], oldNames: new Map() } }: Intake,
   reading: Reading,
   found: Finding[] = [],
   named: NamedReference[] = [],
@@ -125,7 +139,7 @@ export function normalizeBody(
   const keys = isJsonObject(value) && reading.strict && !creates ? Object.keys(value) : []
   if (keys.length > 0 && ignorable && keys.every((key) => ignorable.keys.includes(key)))
     for (const key of keys) found.push([key, readOnly(ignorable, key)])
-  return normalize(value, shape, { path: [], ignorable, isNew: creates, found, named, ignored }, reading)
+  return normalize(value, shape, { path: [], ignorable, isNew: creates, found, named, ignored, asked }, reading)
 }
 
 /** Returns the error sentence for a reply-only key. */
@@ -200,11 +214,21 @@ function normalizeObject(value: Json, shape: Shape, place: Place, reading: Readi
       Object.defineProperty(result, key, { value: each, enumerable: true, configurable: true, writable: true })
       continue
     }
-    const inner = { ...below(place, key, each), ignorable: ignorable?.nested[key] ?? null }
+    noteUse(place.asked.uses, [...path, key].join('.'), property)
+    const name = property['x-alias'] ?? key
+    if (name !== key) {
+      place.asked.oldNames.set([...path, name].join('.'), [...path, key].join('.'))
+      if (Object.hasOwn(value, name)) {
+        if (JSON.stringify(value[name]) !== JSON.stringify(each))
+          found.push([[...path, key].join('.'), `Old name of \`${name}\`: send one of both, or the same value.`])
+        continue
+      }
+    }
+    const inner = { ...below(place, name, each), ignorable: ignorable?.nested[name] ?? null }
     // A nested object without an id creates a record, even if the operation is an update.
     if (isJsonObject(each) && !namesRecord(each) && inner.ignorable) inner.isNew = true
     const normalized = normalize(each, property, inner, reading)
-    if (normalized !== undefined) result[key] = normalized
+    if (normalized !== undefined) result[name] = normalized
     else if (each !== undefined) found.push([inner.path.join('.'), 'The field is required.'])
   }
   return result

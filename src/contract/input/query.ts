@@ -1,9 +1,10 @@
 // Reads a query string by the contract. Splits lists at unescaped commas, and converts booleans,
 // dates and timestamps to their canonical form. The validator refuses invalid values later.
 
+import { noteUse } from '../lifetime.ts'
 import { Problem } from '../output/problems.ts'
 import { canonicalDate, canonicalTime, hasBoundaries, isDateOnly } from './formats.ts'
-import { booleans, kindOf, type Reading, type Shape, typesOf } from './normalize.ts'
+import { type Asked, booleans, kindOf, type Reading, type Shape, typesOf } from './normalize.ts'
 import { composed, textFault, withNewlines } from './text-rules.ts'
 import { numberIn } from './unsafe-numbers.ts'
 import type { Finding } from './validation-errors.ts'
@@ -21,6 +22,7 @@ export function readQuery(
   parameters: Parameters,
   { zone, strict }: Reading,
   found: Finding[],
+  asked: Asked = { uses: [], oldNames: new Map() },
 ): Record<string, unknown> {
   if (raw === '') return {}
   if (!isDecodable(raw)) throw new Problem('malformed_request', 'The query string is not valid percent-encoded UTF-8.')
@@ -41,12 +43,16 @@ export function readQuery(
     const text = withNewlines(sent)
     const fault = textFault(text)
     if (fault !== undefined) found.push([`query.${name}`, fault])
-    const { items } = shape ?? {}
-    const value = items ? splitList(text).map((each) => readValue(each, items, zone)) : readValue(text, shape, zone)
+    const { items, 'x-alias': alias = name } = shape ?? {}
+    if (shape) noteUse(asked.uses, `?${name}`, shape)
+    if (alias !== name) asked.oldNames.set(`query.${alias}`, `query.${name}`)
+    const value = items
+      ? splitList(text).map((each) => readValue(renamed(each, name, items, asked), items, zone))
+      : readValue(text, shape, zone)
     const lack = items && listFault(name, text, items)
     if (lack !== undefined) found.push([`query.${name}`, lack])
-    const before = query[name]
-    query[name] = before === undefined ? value : [before, value].flat()
+    const before = query[alias]
+    query[alias] = before === undefined ? value : [before, value].flat()
   }
   for (const [name, parts] of objects)
     query[name] =
@@ -93,6 +99,14 @@ function isDecodable(text: string): boolean {
   } catch {
     return false
   }
+}
+
+/** Returns the new name of an old value of a list, such as a sort key. */
+function renamed(text: string, parameter: string, items: Shape, { uses }: Asked): string {
+  const aliases = items['x-aliases'] ?? {}
+  const part = Object.hasOwn(aliases, text) ? aliases[text] : undefined
+  if (part) noteUse(uses, `?${parameter}=${text}`, part)
+  return part?.['x-alias'] ?? text
 }
 
 /** Converts a text by the schema of its parameter. */

@@ -230,6 +230,8 @@ function callOf(
   return {
     operation,
     fact,
+    uses: [],
+    oldNames: new Map(),
     method: request.method === 'HEAD' ? 'HEAD' : fact.method.toUpperCase(),
     path: canonicalPath(fact, params),
     headers: {

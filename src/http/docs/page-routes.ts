@@ -65,7 +65,8 @@ class Pages {
   async #make(path: string): Promise<PageFile | null> {
     if (path === '') return html(referencePage(this.#facts))
     if (path === 'outline.json') return json({ tags: this.#facts.outline, guides, version: this.#facts.apiVersion })
-    const guide = guides.find(({ name }) => path === `guides/${name}`)
+    // Headers of replies link to `changes`, so its address is short.
+    const guide = guides.find(({ name }) => path === `guides/${name}` || (path === name && name === 'changes'))
     if (guide) return html(guidePage(this.#facts, guide, await renderGuide(guide, this.#contract)))
     const tag = this.#facts.outline.find(({ slug }: OutlineTag) => path === `tags/${slug}.json`)
     return tag ? json(tagDocument(this.#contract, tag)) : null

@@ -4,6 +4,7 @@
 
 import { stringify } from 'csv-stringify/sync'
 import { sql } from 'kysely'
+import { oldNamesOf, recordWithOldNames } from '../../contract/old-names.ts'
 import { renewed } from '../auth/sessions.ts'
 import type { Context, Services } from '../context.ts'
 import { Problem } from '../errors.ts'
@@ -107,7 +108,7 @@ async function* ndjson<Reply>(from: Export<Reply>): AsyncGenerator<string> {
 }
 
 async function* csv<Reply>(from: Export<Reply>, columnsOf: ColumnsOf<Reply>): AsyncGenerator<string> {
-  const columns = await columnsOf(from.ctx)
+  const columns = await withOldColumns(from, columnsOf)
   const { separator = ',', bom = separator === ';' } = from.query
   yield (bom ? '\ufeff' : '') + lines([columns.map(({ name }) => name)], separator)
   const write = (replies: readonly Reply[]): string[] => [
@@ -120,11 +121,24 @@ async function* csv<Reply>(from: Export<Reply>, columnsOf: ColumnsOf<Reply>): As
 }
 
 async function* table<Reply>(from: Export<Reply>, columnsOf: ColumnsOf<Reply>): AsyncGenerator<WorkbookRow[]> {
-  const columns = await columnsOf(from.ctx)
+  const columns = await withOldColumns(from, columnsOf)
   yield [columns.map(({ name }) => name)]
   const write = (replies: readonly Reply[]): WorkbookRow[] =>
     replies.map((reply) => columns.map(({ cell }) => asWorkbookCell(cell(reply))))
   yield* batches(from, write, includedBy(columns))
+}
+
+/** Returns the columns, and after them a column for each old name. */
+async function withOldColumns<Reply>(
+  { ctx, resource }: Export<Reply>,
+  columnsOf: ColumnsOf<Reply>,
+): Promise<CsvColumn<Reply>[]> {
+  const columns = await columnsOf(ctx)
+  const operation = ctx.services.resources.get(resource.entity)?.getOperation
+  const names = operation ? oldNamesOf(ctx.services.contract, operation) : new Map<string, string>()
+  return [...columns, ...columns.flatMap(({ name, ...rest }) => [{ ...rest, name: names.get(name) ?? '' }])].filter(
+    ({ name }) => name !== '',
+  )
 }
 
 const includedBy = (columns: readonly { include?: string }[]): Include =>
@@ -176,7 +190,9 @@ async function* batches<Reply, Piece>(
   const some = adaptiveBatches(fewest, batch, first)
   const written = async (ids: readonly number[]): Promise<Piece[]> => {
     const replies = await resource.getMany(inside, ids, include)
-    return write(ids.flatMap((each) => replies.get(each) ?? []))
+    const { contract, resources } = ctx.services
+    const operation = resources.get(resource.entity)?.getOperation
+    return write(ids.flatMap((each) => recordWithOldNames(contract, operation, replies.get(each)) ?? []))
   }
   try {
     // Opening the connection and reading the database schema has already taken a whole time slice.

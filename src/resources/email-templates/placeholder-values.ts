@@ -2,6 +2,7 @@
 // record and of its person, user and organization, as readable text. Fields that the caller may not
 // see are empty.
 import { DateTime } from 'luxon'
+import { oldNamesOf, recordWithOldNames } from '../../contract/old-names.ts'
 import type { Schema } from '../../contract/types.ts'
 import { type Context, canCall } from '../../kernel/context.ts'
 import type { Resource } from '../../kernel/resource/define-resource.ts'
@@ -44,8 +45,9 @@ export async function placeholdersFrom(
   record: Reply,
 ): Promise<Placeholders> {
   const facts = new Map<string, string>()
-  const tell = async (entity: PlaceholderEntity, reply: Reply | undefined): Promise<void> => {
-    for (const [code, text] of await textsOf(ctx, entity, reply ?? {})) {
+  const tell = async (entity: PlaceholderEntity, record: Reply | undefined): Promise<void> => {
+    const reply = promised(ctx, entity, record ?? {})
+    for (const [code, text] of await textsOf(ctx, entity, reply)) {
       facts.set(`${entity}.${code}`, text)
       facts.set(rawName(`${entity}.${code}`), JSON.stringify(fieldOf(reply, code) ?? null))
     }
@@ -62,6 +64,10 @@ export async function placeholdersFrom(
   await tell(subject, record)
   return addOwnerAndApp(ctx, facts, record)
 }
+
+/** Returns a record that also has the old names of its keys. */
+const promised = ({ services }: Context, entity: PlaceholderEntity, record: Reply): Reply =>
+  recordWithOldNames(services.contract, services.resources.get(entity)?.getOperation, record)
 
 const fieldOf = (reply: Reply | undefined, code: string): unknown =>
   reply && Object.hasOwn(reply, code) ? reply[code] : (reply?.custom_attributes as Reply | undefined)?.[code]
@@ -174,6 +180,9 @@ async function textsOf(
     texts.set(attribute.code, await readableText(ctx, attribute, reply[attribute.code], known?.names))
   for (const attribute of own.get(entity as EntityType) ?? [])
     texts.set(attribute.code, await readableText(ctx, attribute, custom[attribute.code], known?.names))
+  const operation = ctx.services.resources.get(entity)?.getOperation
+  for (const [name, old] of operation ? oldNamesOf(ctx.services.contract, operation) : [])
+    texts.set(old, texts.get(name) ?? '')
   return texts
 }
 

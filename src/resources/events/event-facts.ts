@@ -1,5 +1,7 @@
 // The keys that the event feed, its streams and webhooks share (schema EventFacts).
+import { oldNamesOf, recordWithOldNames } from '../../contract/old-names.ts'
 import type { Schema } from '../../contract/types.ts'
+import type { Context } from '../../kernel/context.ts'
 import type { EventEntity } from '../../kernel/query/event-visibility.ts'
 import type { EventRow } from './event-visibility.ts'
 
@@ -28,3 +30,18 @@ export const factsOf = (
   restored,
   occurred_at: row.created_at,
 })
+
+/** Returns an event whose snapshots and changed keys also have the old names of keys. */
+export function eventWithOldNames<Event extends SharedFacts & Pick<Schema<'EventEntry'>, 'before' | 'after'>>(
+  { services }: Context,
+  event: Event,
+): Event {
+  const operation = services.resources.get(event.entity_type)?.getOperation
+  if (!operation) return event
+  const names = oldNamesOf(services.contract, operation)
+  if (names.size === 0) return event
+  const [before, after] = [event.before, event.after].map((each) =>
+    recordWithOldNames(services.contract, operation, each),
+  )
+  return { ...event, before, after, changed: event.changed.flatMap((key) => [key, names.get(key) ?? []].flat()) }
+}

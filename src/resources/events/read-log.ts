@@ -12,7 +12,7 @@ import { conditionField, conditions, timeField, valueField } from '../../kernel/
 import { newestEvent } from '../../kernel/write/event-log.ts'
 import type { Snapshot } from '../../kernel/write/events.ts'
 import { eventMatcher } from '../system/event-patterns.ts'
-import { factsOf } from './event-facts.ts'
+import { eventWithOldNames, factsOf } from './event-facts.ts'
 import { type EventRow, filterVisible, listableTypes } from './event-visibility.ts'
 
 type Entry = Schema<'EventEntry'>
@@ -165,11 +165,11 @@ async function findNewestId(ctx: Context): Promise<number> {
 }
 
 function presentEntry(ctx: Context, row: EventRow): Entry {
-  return {
+  return eventWithOldNames(ctx, {
     ...factsOf(row, { changed: JSON.parse(row.changed) as string[], restored: row.restored === 1 }),
     before: snapshotOf(ctx, row.entity_type, row.before),
     after: snapshotOf(ctx, row.entity_type, row.after),
-  }
+  })
 }
 
 /**

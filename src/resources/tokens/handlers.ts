@@ -7,6 +7,7 @@ import { didYouMean } from '../../contract/input/validation-errors.ts'
 import { operations } from '../../contract/operations.gen.ts'
 import type { Body } from '../../contract/types.ts'
 import { covers, knownAbilities } from '../../kernel/auth/abilities.ts'
+import { deprecatedUsesOf } from '../../kernel/auth/deprecated-uses.ts'
 import { isNetwork, isSubnetOf } from '../../kernel/auth/ip-ranges.ts'
 import { confirmCaller } from '../../kernel/auth/sessions.ts'
 import { issueToken } from '../../kernel/auth/tokens.ts'
@@ -116,6 +117,7 @@ const listTokens: Handler<'listTokens'> = async (ctx, { query }) => {
 
 const getToken: Handler<'getToken'> = async (ctx, { params }) => ({
   data: presentToken(await find(ctx, params.id, 'users:read')),
+  meta: { deprecated_uses: await deprecatedUsesOf(ctx, params.id) },
 })
 
 const createToken: Handler<'createToken'> = async (ctx, { body }) => {

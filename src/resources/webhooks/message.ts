@@ -13,7 +13,7 @@ import {
   type TemplateSubject,
 } from '../email-templates/placeholder-values.ts'
 import { type Placeholders, rawName } from '../email-templates/placeholders.ts'
-import { factsOf } from '../events/event-facts.ts'
+import { eventWithOldNames, factsOf } from '../events/event-facts.ts'
 import type { RequestTemplate, WebhookMessage } from './request.ts'
 
 /**
@@ -48,7 +48,11 @@ export async function messageOf(
     id,
     type: event.name,
     timestamp: event.created_at,
-    data: { ...factsOf(event, { changed, restored: event.restored }), before, after },
+    data: eventWithOldNames(viewers[0], {
+      ...factsOf(event, { changed, restored: event.restored }),
+      before,
+      after,
+    }),
     placeholders: hasPlaceholders(template) ? await factsFor(viewers, event, after ?? before) : new Map(),
   }
 }
