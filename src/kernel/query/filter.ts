@@ -40,6 +40,8 @@ export const flagConditionField = (where: (wanted: boolean) => Condition): Filte
 })
 
 export type Fields = Record<string, FilterField>
+/** A filter field, or a function that returns it, for a filter that depends on the call. */
+export type FilterSource = FilterField | ((ctx: Context, query: QueryValues) => FilterField | Promise<FilterField>)
 export type QueryValues = Readonly<Record<string, unknown>>
 
 const operators = { gt: '>', gte: '>=', lt: '<', lte: '<=' } as const

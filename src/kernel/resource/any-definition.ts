@@ -4,8 +4,8 @@
 import type { DB as Tables } from '../../../db/tables.gen.ts'
 import type { OperationId } from '../../contract/types.ts'
 import type { Context } from '../context.ts'
-import type { QueryValues } from '../query/filter.ts'
-import type { Paged, Rows } from '../query/page.ts'
+import type { FilterSource, QueryValues } from '../query/filter.ts'
+import type { Paged, Rows, SortColumn } from '../query/page.ts'
 import type { Snapshot } from '../write/events.ts'
 import type { RecordRules, Resource } from './definition.ts'
 import type { TableRows } from './table-rows.ts'
@@ -20,7 +20,16 @@ export type AnyBody = Record<string, unknown>
 
 export type AnyResource = Resource<Snapshot, AnyBody>
 
-export interface AnyDefinition extends RecordRules<AnyRow, AnyBody, Snapshot, string, string> {
+export interface AnyDefinition
+  extends RecordRules<
+    AnyRow,
+    AnyBody,
+    Snapshot,
+    Record<string, SortColumn>,
+    Record<string, FilterSource>,
+    string,
+    AnyBody
+  > {
   table: keyof Tables
   operations: Record<'list' | 'get' | 'create' | 'update' | 'delete', OperationId>
 }

@@ -8,7 +8,7 @@ import type { HandlersFor } from '../handler.ts'
 import { restore } from '../history/restore.ts'
 import type { AnyDefinition, AnyResource, ResourceParts } from './any-definition.ts'
 import { crudHandlers } from './crud-handlers.ts'
-import type { Definition, Resource } from './definition.ts'
+import type { Definition, InferredLast, Resource } from './definition.ts'
 import { createExaminers } from './examine-body.ts'
 import { createReader } from './read-records.ts'
 import { sightOfRecords } from './record-sight.ts'
@@ -27,15 +27,16 @@ export function defineResource<
   C extends OperationId,
   U extends OperationId,
   D extends OperationId,
-  Row,
+  Row = InferredLast,
+  Columns = InferredLast,
 >(
-  definition: Definition<Table, L, G, C, U, D, Row>,
+  definition: Definition<Table, L, G, C, U, D, Row, Columns>,
 ): Resource<Data<G>, Body<U>> & {
   handlers: HandlersFor<L | G | C | U | D | OperationBelow<G, 'history' | 'restore'>>
 } {
   // The cast drops the types of the table, because the implementation works on any table.
   return resourceOf(definition as unknown as AnyDefinition) as unknown as ReturnType<
-    typeof defineResource<Table, L, G, C, U, D, Row>
+    typeof defineResource<Table, L, G, C, U, D, Row, Columns>
   >
 }
 

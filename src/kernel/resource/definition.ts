@@ -5,14 +5,24 @@ import type { SearchDocumentSource } from '../../../db/search/documents.ts'
 import type { Db } from '../../../db/store.ts'
 import type { DB as Tables } from '../../../db/tables.gen.ts'
 import type { FieldErrors } from '../../contract/output/problems.ts'
-import type { Body, Data, EventBase, OperationFact, OperationId, Schema, SortName } from '../../contract/types.ts'
+import type {
+  Body,
+  BodyField,
+  Data,
+  EventBase,
+  FilterName,
+  OperationFact,
+  OperationId,
+  Schema,
+  SortName,
+} from '../../contract/types.ts'
 import type { Context } from '../context.ts'
 import type { ValidationErrors } from '../errors.ts'
 import type { Archived, Row as ArchivedColumns } from '../history/archive.ts'
 import type { NamedRecord, StoredReference } from '../history/stored-references.ts'
 import type { SqlCaller } from '../query/caller-query.ts'
 import type { Records, Sight } from '../query/event-visibility.ts'
-import type { Fields, QueryValues, SearchField } from '../query/filter.ts'
+import type { FilterSource, QueryValues, SearchField } from '../query/filter.ts'
 import type { Rows, SortColumn } from '../query/page.ts'
 import type { Snapshot } from '../write/events.ts'
 
@@ -26,7 +36,11 @@ export interface Writing<Row> {
   errors: ValidationErrors
 }
 
-export type Sorts<Name extends string> = Record<Name, SortColumn>
+/** The column for each sort name of the list. */
+export type Sorts<L extends OperationId> = Record<SortName<L>, SortColumn>
+
+/** The column or condition for each field that the list filters by. */
+export type Filters<L extends OperationId> = Record<FilterName<L>, FilterSource>
 
 export type RecordKey = 'name' | 'email' | 'sku'
 
@@ -51,15 +65,28 @@ export interface NamedBy {
 }
 
 /** What a write changes, planned before anything is written. */
-export interface RowPlan {
+export interface RowPlan<Columns = Record<string, unknown>> {
   /** The columns of the row. Columns that are undefined keep their value. */
-  columns: Record<string, unknown>
+  columns: Columns
   /** Saves the child rows of the record, in the transaction that has just saved the row. */
   save?: ((ctx: Context, id: number) => Promise<void>) | undefined
 }
 
+/**
+ * What becomes of a property without a column of its name: links to other records, child rows,
+ * columns of other names, or nothing but an effect on this request.
+ */
+export type WithoutColumn<Field extends string> = Record<Field, 'links' | 'rows' | 'other columns' | 'this request'>
+
+/**
+ * The default of type parameters that the compiler infers last. With `unknown`, an error in one part
+ * of a definition would cause one in each use of a row.
+ */
+// biome-ignore lint/suspicious/noExplicitAny: it replaces types only after another error
+export type InferredLast = any
+
 /** The part of a definition that names neither the table nor the operations. */
-export interface RecordRules<Row, Write, Reply, SortKey extends string, WriteField> {
+export interface RecordRules<Row, Write, Reply, Sort, Filter, Field extends string, Columns> {
   /** The singular name of the record in messages, as in "No lead has id 7." */
   noun: string
   /** Returns a query with one row per visible record and the columns that replies need. */
@@ -74,9 +101,9 @@ export interface RecordRules<Row, Write, Reply, SortKey extends string, WriteFie
    * The column for each sort name of the contract. It is a function when some sort names are known
    * only at run time.
    */
-  sort: Sorts<SortKey> | ((ctx: Context, query: QueryValues) => Promise<Sorts<SortKey>>)
-  /** Returns the filters of the list, each with the column that it tests. */
-  filter: (ctx: Context, query: QueryValues) => Fields | Promise<Fields>
+  sort: Sort | ((ctx: Context, query: QueryValues) => Promise<Sort>)
+  /** The filters of the list, each with the column that it tests. */
+  filter: Filter
   /** The fields that the query parameter `q` searches. */
   search: readonly SearchField[]
   /**
@@ -88,14 +115,19 @@ export interface RecordRules<Row, Write, Reply, SortKey extends string, WriteFie
    * Converts a body to columns of the row and to child rows; properties that were not sent yield
    * none. Also checks the rules that the schema cannot express.
    */
-  toRow: (body: Write, writing: Writing<Row>) => Promise<RowPlan>
+  toRow: (body: Write, writing: Writing<Row>) => Promise<RowPlan<Columns>>
+  /**
+   * The properties of bodies for which `toRow` returns no column of their name. A property that the
+   * compiler misses here usually needs a column in `toRow`.
+   */
+  withoutColumn: WithoutColumn<Exclude<Field, keyof Columns>>
   /** How a body may name a record instead of sending its id; by default it may not. */
   namedBy?: NamedBy
   /**
    * Fields on which the meaning of other fields depends. If the schema refuses one of these fields,
    * the rules in `toRow` do not run.
    */
-  governs?: readonly WriteField[]
+  governs?: readonly Field[]
   /** Masks the secrets of a body before event listeners get it. */
   maskInput?: (body: Write) => Write
   /** Converts a row to the reply. Every property of the schema must be present. */
@@ -188,7 +220,8 @@ export interface Definition<
   U extends OperationId,
   D extends OperationId,
   Row,
-> extends RecordRules<Row, Body<U>, Data<G>, SortName<L>, keyof Body<C> | keyof Body<U>> {
+  Columns,
+> extends RecordRules<Row, Body<U>, Data<G>, Sorts<L>, Filters<L>, BodyField<C, U>, Columns> {
   table: Table
   /**
    * The operationIds of the standard operations. Events, statuses and permissions are derived from

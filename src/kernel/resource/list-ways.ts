@@ -2,7 +2,15 @@
 // or by the ids of the records that a caller with a limited view sees. page.ts runs the queries.
 import { type Expression, type SqlBool, sql } from 'kysely'
 import type { Context } from '../context.ts'
-import { conditions, type Fields, type QueryValues, searchCandidates, timeField, valueField } from '../query/filter.ts'
+import {
+  conditions,
+  type Fields,
+  type FilterSource,
+  type QueryValues,
+  searchCandidates,
+  timeField,
+  valueField,
+} from '../query/filter.ts'
 import { countUpTo, type FoundRows, type IdPagedList, maxGathered } from '../query/id-pages.ts'
 import { foundByIds } from '../query/join-plugins.ts'
 import type { Rows } from '../query/page.ts'
@@ -21,7 +29,7 @@ const maxCollected = 20_000
 /** The highest number that a list with filters is counted to. */
 const maxFiltered = 50_000
 
-/** The filters that every list has. */
+/** The filters that every list has; `ListParameter` of contract/types.ts names them. */
 const commonFields = (table: string): Fields => ({
   id: valueField(`${table}.id`),
   created_at: timeField(`${table}.created_at`),
@@ -34,8 +42,18 @@ export const filtersOf = async (
   d: AnyDefinition,
   query: QueryValues,
   isTest = false,
-): Promise<Expression<SqlBool>[]> =>
-  conditions(ctx, query, { ...commonFields(d.table), ...(await d.filter(ctx, query)) }, d.search, { isTest })
+): Promise<Expression<SqlBool>[]> => conditions(ctx, query, await fieldsIn(ctx, d, query), d.search, { isTest })
+
+/** Returns the filter fields that the query uses. */
+async function fieldsIn(ctx: Context, d: AnyDefinition, query: QueryValues): Promise<Fields> {
+  const sources: Record<string, FilterSource> = { ...commonFields(d.table), ...d.filter }
+  const fields: Fields = {}
+  for (const name of new Set(Object.keys(query).map((parameter) => parameter.replace(/\[.*/, '')))) {
+    const source = Object.hasOwn(sources, name) ? sources[name] : undefined
+    if (source) fields[name] = typeof source === 'function' ? await source(ctx, query) : source
+  }
+  return fields
+}
 
 /** Returns the rows that meet all conditions. */
 export const met = <Row>(rows: Rows<Row>, wanted: readonly Expression<SqlBool>[]): Rows<Row> =>

@@ -6,16 +6,15 @@ import { queryByIds } from '../query/caller-query.ts'
 import type { QueryValues } from '../query/filter.ts'
 import { idsOnPages, idsPerGroup, pageByIds, withCondition } from '../query/id-pages.ts'
 import { pruneJoins } from '../query/join-plugins.ts'
-import { inOrder, type Rows } from '../query/page.ts'
+import { inOrder, type Rows, type SortColumn } from '../query/page.ts'
 import { sortKeys } from '../query/sort-and-cursor.ts'
 import type { AnyDefinition, AnyRow, VisibleRows } from './any-definition.ts'
-import type { Sorts } from './definition.ts'
 import { filtersOf, inSight, met, waysOf } from './list-ways.ts'
 
 export function visibleRows(d: AnyDefinition, entity: string): VisibleRows {
   const id = `${d.table}.id`
   const all = (ctx: Context): Rows<AnyRow> => d.rows(ctx, ctx.db)
-  const sorts = async (ctx: Context, query: QueryValues): Promise<Sorts<string>> =>
+  const sorts = async (ctx: Context, query: QueryValues): Promise<Record<string, SortColumn>> =>
     typeof d.sort === 'function' ? d.sort(ctx, query) : d.sort
   const byIds = (ctx: Context, ids: readonly number[]): Promise<AnyRow[]> =>
     queryByIds(ctx, `${entity}: rows`, ids, (ids) => all(ctx).where(sql.ref(id), 'in', ids))

@@ -47,7 +47,7 @@ export const activities = defineResource({
     created_at: 'activities.created_at',
     updated_at: 'activities.updated_at',
   },
-  filter: () => ({
+  filter: {
     type: valueField('activities.type'),
     is_done: flagField('activities.is_done'),
     user_id: valueField('activities.user_id'),
@@ -61,7 +61,7 @@ export const activities = defineResource({
     participant_person_id: attendedBy('person_id'),
     schedule_from: timeField('activities.schedule_from'),
     schedule_to: timeField('activities.schedule_to'),
-  }),
+  },
   searchDocument,
   search: [
     { indexed: 'activities' },
@@ -70,6 +70,25 @@ export const activities = defineResource({
     { text: 'activities.location' },
   ],
   governs: ['type'],
+  withoutColumn: {
+    participants: 'rows',
+    allow_overlap: 'this request',
+    lead_ids: 'links',
+    person_ids: 'links',
+    organization_ids: 'links',
+    product_ids: 'links',
+    warehouse_ids: 'links',
+    quote_ids: 'links',
+    lead_id: 'links',
+    person_id: 'links',
+    organization_id: 'links',
+    product_id: 'links',
+    warehouse_id: 'links',
+    quote_id: 'links',
+    file_ids: 'rows',
+    file: 'rows',
+    name: 'rows',
+  },
   toRow: async (body, writing) => ({
     columns: await toActivityRow(body, writing),
     save: async (ctx, id) => {

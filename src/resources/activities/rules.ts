@@ -79,7 +79,7 @@ function wholeDays({ schedule_from: from, schedule_to: to }: Record<Text, string
   return { schedule_from: stamp(first.toJSDate()), schedule_to: stamp(end.toJSDate()) }
 }
 
-export async function toActivityRow(body: ActivityBody, writing: Writing<Current>): Promise<Record<string, unknown>> {
+export async function toActivityRow(body: ActivityBody, writing: Writing<Current>) {
   const { current, errors } = writing
   const type = (current?.type ?? body.type ?? 'note') as ActivityType
   if (body.type !== undefined && body.type !== type)

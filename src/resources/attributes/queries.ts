@@ -8,7 +8,7 @@ import { didYouMean } from '../../contract/input/validation-errors.ts'
 import type { FieldErrors } from '../../contract/output/problems.ts'
 import type { Context } from '../../kernel/context.ts'
 import { invalid } from '../../kernel/errors.ts'
-import { conditionField, type Fields, type QueryValues } from '../../kernel/query/filter.ts'
+import { conditionField, type QueryValues } from '../../kernel/query/filter.ts'
 import type { SortColumn } from '../../kernel/query/page.ts'
 import { type Attribute, customAttributes, type EntityType } from './attribute-set.ts'
 import { type Place, textAt, type ValueType } from './types/value-type.ts'
@@ -34,13 +34,9 @@ interface Filter {
   text: string
 }
 
-/**
- * Returns the filter field `custom_attributes`, or no field when the query does not use it. Throws
- * 422 with the errors of all attributes.
- */
-export async function attributeFilter(ctx: Context, entity: EntityType, query: QueryValues): Promise<Fields> {
-  const sent = query.custom_attributes as Readonly<Record<string, string>> | undefined
-  if (sent === undefined) return {}
+/** Returns the filter field `custom_attributes`. It throws 422 with the errors of all attributes. */
+export const attributeFilter = (entity: EntityType) => async (ctx: Context, query: QueryValues) => {
+  const sent = query.custom_attributes as Readonly<Record<string, string>>
   const known = new Map(withValueTypes(await customAttributes(ctx, entity)).map((each) => [each.attribute.code, each]))
   const errors: FieldErrors = {}
   const tests: Expression<SqlBool>[] = []
@@ -54,7 +50,7 @@ export async function attributeFilter(ctx: Context, entity: EntityType, query: Q
     else if (found || ctx.services.config.strict) errors[`query.custom_attributes[${key}]`] = [read]
   }
   if (Object.keys(errors).length > 0) throw invalid(errors)
-  return { custom_attributes: conditionField(() => sql<SqlBool>`(${sql.join([sql`1 = 1`, ...tests], sql` and `)})`) }
+  return conditionField(() => sql<SqlBool>`(${sql.join([sql`1 = 1`, ...tests], sql` and `)})`)
 }
 
 /** Returns the condition of a filter, or the sentence that says why there is none. */

@@ -48,7 +48,7 @@ const define = (force: boolean) =>
       sort_order: 'attributes.sort_order',
       created_at: 'attributes.created_at',
     },
-    filter: () => ({
+    filter: {
       code: textField('attributes.code'),
       name: textField('attributes.name_key'),
       type: valueField('attributes.type'),
@@ -58,9 +58,10 @@ const define = (force: boolean) =>
       is_unique: flagField('attributes.is_unique'),
       quick_add: flagField('attributes.quick_add'),
       sort_order: valueField('attributes.sort_order'),
-    }),
+    },
     search: [{ text: 'attributes.code' }, { key: 'attributes.name_key' }],
     governs: ['type', 'entity_type', 'lookup_type'],
+    withoutColumn: { options: 'rows' },
     toRow: async (body, writing) => {
       const { columns, ...options } = await toAttributeRow(body, writing, force)
       return { columns, save: (ctx, id) => saveOptionsAndIndex(ctx, id, body, options) }

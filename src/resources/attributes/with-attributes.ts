@@ -5,7 +5,7 @@ import type { DB as Tables } from '../../../db/tables.gen.ts'
 import type { OperationId } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import type { ValidationErrors } from '../../kernel/errors.ts'
-import type { Definition } from '../../kernel/resource/definition.ts'
+import type { Definition, InferredLast } from '../../kernel/resource/definition.ts'
 import { attachValueFiles } from './attachments.ts'
 import { customAttributes, type EntityType } from './attribute-set.ts'
 import { attributeFilter, attributeSorts } from './queries.ts'
@@ -35,18 +35,16 @@ export function withAttributes<
   C extends OperationId,
   U extends OperationId,
   D extends OperationId,
-  R,
->(entity: EntityType, d: Definition<Table, L, G, C, U, D, R>): Definition<Table, L, G, C, U, D, R> {
+  R = InferredLast,
+  Columns = InferredLast,
+>(entity: EntityType, d: Definition<Table, L, G, C, U, D, R, Columns>): Definition<Table, L, G, C, U, D, R, Columns> {
   return {
     ...d,
     sort: async (ctx, query) => ({
       ...(typeof d.sort === 'function' ? await d.sort(ctx, query) : d.sort),
       ...(await attributeSorts(ctx, entity, query)),
     }),
-    filter: async (ctx, query) => ({
-      ...(await d.filter(ctx, query)),
-      ...(await attributeFilter(ctx, entity, query)),
-    }),
+    filter: { ...d.filter, custom_attributes: attributeFilter(entity) },
     toRow: async (body, writing) => {
       // Attributes are validated first, because the `toRow` of some resources creates other records
       // when there are no errors.

@@ -70,7 +70,7 @@ export const initialState = {
   completed_at: null,
 }
 
-async function toImportRow(body: Body, writing: Writing<Row>): Promise<Record<string, unknown>> {
+async function toImportRow(body: Body, writing: Writing<Row>) {
   const { ctx, current, errors } = writing
   if (current && !waitingStates.has(current.state))
     throw new Problem('state_conflict', `The import is ${current.state}; it can be changed while it waits.`)
@@ -80,9 +80,9 @@ async function toImportRow(body: Body, writing: Writing<Row>): Promise<Record<st
   const type = current?.type ?? body.type
   if (body.mapping && type !== undefined) await checkMapping(writing, type as ImportType, body.mapping)
   if (body.constants && type !== undefined) await checkConstants(writing, type as ImportType, body.constants)
-  const columns = optionColumns(body)
+  const columns = { ...optionColumns(body), type: current ? undefined : body.type }
   const owner = { user_id: ctx.user?.id ?? null }
-  if (!current) return { ...columns, type: body.type, ...owner }
+  if (!current) return { ...columns, ...owner }
   const sent = sentFile(ctx, body)
   const hasFile = sent !== undefined && ('upload' in sent || sent.id !== current.file_id)
   const isOther = Object.entries(columns).some(
@@ -214,14 +214,15 @@ const resource = defineResource({
     completed_at: 'imports.completed_at',
     created_at: 'imports.created_at',
   },
-  filter: () => ({
+  filter: {
     type: valueField('imports.type'),
     action: valueField('imports.action'),
     state: valueField('imports.state'),
     started_at: timeField('imports.started_at'),
     completed_at: timeField('imports.completed_at'),
-  }),
+  },
   search: [],
+  withoutColumn: { file: 'links', file_id: 'links' },
   toRow: async (body, writing) => ({
     columns: await toImportRow(body, writing),
     save: (ctx, id) => attachSentFile(ctx, id, body),

@@ -40,8 +40,9 @@ export const emailTemplates = defineResource({
   },
   rows: (_ctx, db) => db.selectFrom('email_templates').selectAll('email_templates'),
   sort: { id: 'email_templates.id', name: 'email_templates.name_key', created_at: 'email_templates.created_at' },
-  filter: () => ({ name: textField('email_templates.name_key') }),
+  filter: { name: textField('email_templates.name_key') },
   search: [{ key: 'email_templates.name_key' }, { text: 'email_templates.subject' }],
+  withoutColumn: {},
   toRow: async ({ name, subject, content }, writing) => {
     await checkPlaceholders(writing, { subject, content })
     const { ctx, current } = writing

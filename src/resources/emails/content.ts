@@ -52,19 +52,21 @@ function distinct(addresses: readonly string[]): string[] {
  * Returns the content columns to write. Throws 409 when the content would change in an e-mail that
  * is neither a draft nor failed.
  */
-export async function contentColumns(body: EmailBody, writing: Writing<StoredEmail>): Promise<Record<string, unknown>> {
+export async function contentColumns(body: EmailBody, writing: Writing<StoredEmail>) {
   const { current, errors } = writing
   // A received subject may have line breaks. An unchanged subject keeps them.
   const subject = body.subject === current?.subject ? body.subject : oneLine(body.subject)
   const html = await cleanBody(body.html, writing)
-  const columns: Record<string, unknown> = {
+  const columns = {
     subject,
     subject_key: subject === undefined ? undefined : subject === null ? null : textKey(subject),
     html,
     ...recipients(body, writing),
   }
   const changed = current
-    ? Object.keys(columns).filter((name) => isNew(current[name as keyof StoredEmail], columns[name]))
+    ? Object.keys(columns).filter((name) =>
+        isNew(current[name as keyof StoredEmail], columns[name as keyof typeof columns]),
+      )
     : []
   if ((await checkAttachments(writing, body)) && current) changed.push('attachments')
   const content = changed.filter((name) => name !== 'subject_key')
@@ -75,8 +77,8 @@ export async function contentColumns(body: EmailBody, writing: Writing<StoredEma
     )
   }
   // A received e-mail has a separate plain text. An unchanged body must not replace that text.
-  if (html !== undefined && (!current || current.html !== html)) columns.text = html === null ? null : plainText(html)
-  return columns
+  const isOther = html !== undefined && (!current || current.html !== html)
+  return { ...columns, text: isOther ? (html === null ? null : plainText(html)) : undefined }
 }
 
 const isNew = (stored: unknown, sent: unknown): boolean => sent !== undefined && sent !== stored
@@ -92,8 +94,8 @@ async function cleanBody(
   return cleaned?.trim() || null
 }
 
-function recipients(body: EmailBody, { current, errors }: Writing<StoredEmail>): Record<string, string> {
-  const columns: Record<string, string> = {}
+function recipients(body: EmailBody, { current, errors }: Writing<StoredEmail>) {
+  const columns: Partial<Record<(typeof recipientLists)[number], string>> = {}
   let count = 0
   for (const name of recipientLists) {
     const stored = current?.[name] ?? '[]'

@@ -1,6 +1,7 @@
 // Defines the e-mails resource: written and received e-mails, in folders and threads,
 // linked to a person and a lead. The rules are in content.ts, folders.ts, threads.ts and
 // visibility.ts.
+
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import { author, type Context } from '../../kernel/context.ts'
@@ -41,7 +42,7 @@ interface Current extends StoredEmail {
   lead_id: number | null
 }
 
-async function toEmailRow(sent: EmailBody, writing: Writing<Current>): Promise<Record<string, unknown>> {
+async function toEmailRow(sent: EmailBody, writing: Writing<Current>) {
   const { ctx, current, errors } = writing
   if (!current) await checkReference(writing, 'parent_id', sent.parent_id, emails)
   else if (sent.parent_id !== undefined && sent.parent_id !== current.parent_id)
@@ -63,11 +64,12 @@ async function toEmailRow(sent: EmailBody, writing: Writing<Current>): Promise<R
     person_id: body.person_id,
     lead_id: body.lead_id,
     send_at: body.send_at,
+    parent_id: current ? undefined : (body.parent_id ?? null),
   }
   if (current && body.send_at !== undefined && body.send_at !== current.send_at && !isUnsent(current))
     throw new Problem('state_conflict', `The e-mail is ${current.status}: its send_at cannot change.`)
   if (current) return columns
-  if (status === 'queued') checkComplete(errors, { ...body, html: (content.html as string | undefined) ?? null })
+  if (status === 'queued') checkComplete(errors, { ...body, html: content.html ?? null })
   return { ...columns, ...(await newColumns(body, ctx)), status }
 }
 
@@ -83,7 +85,7 @@ async function withRecipients(ctx: Context, body: EmailBody): Promise<EmailBody>
  * Returns the columns that only a new e-mail sets. A reply inherits subject, person and lead from
  * the e-mail that it replies to.
  */
-async function newColumns(body: EmailBody, ctx: Context): Promise<Record<string, unknown>> {
+async function newColumns(body: EmailBody, ctx: Context) {
   const { config } = ctx.services
   const parent = typeof body.parent_id === 'number' ? await inheritFrom(ctx, body.parent_id) : null
   const subject = oneLine(body.subject ?? parent?.subject ?? null)
@@ -98,7 +100,6 @@ async function newColumns(body: EmailBody, ctx: Context): Promise<Record<string,
     is_read: Number(body.is_read ?? true),
     message_id: messageId,
     message_id_key: fold(messageId),
-    parent_id: body.parent_id ?? null,
     person_id: body.person_id === undefined ? (parent?.person_id ?? null) : body.person_id,
     lead_id: body.lead_id === undefined ? (parent?.lead_id ?? null) : body.lead_id,
     user_id: author(ctx)?.id ?? null,
@@ -153,7 +154,7 @@ export const emails = defineResource({
     updated_at: 'emails.updated_at',
     sent_at: 'emails.sent_at',
   },
-  filter: () => ({
+  filter: {
     folder: linkedField('email_folders', 'emails.id', 'email_id', 'folder'),
     status: conditionField(hasStatus),
     is_read: flagField('emails.is_read'),
@@ -177,7 +178,7 @@ export const emails = defineResource({
     ),
     tag_id: linkedField('email_tags', 'emails.id', 'email_id', 'tag_id'),
     sent_at: timeField('emails.sent_at'),
-  }),
+  },
   searchDocument,
   search: [
     { indexed: 'emails' },
@@ -187,6 +188,13 @@ export const emails = defineResource({
     ...['emails.from', 'emails.to', 'emails.cc', 'emails.bcc'].map(addressSearch),
   ],
   governs: ['is_draft'],
+  withoutColumn: {
+    folders: 'links',
+    attachment_ids: 'rows',
+    attachments: 'rows',
+    tag_ids: 'links',
+    is_draft: 'other columns',
+  },
   toRow: async (body: EmailBody, writing) => ({
     columns: await toEmailRow(body, writing),
     save: async (ctx, id) => {

@@ -34,13 +34,13 @@ export const groups = defineResource({
       .selectAll('groups')
       .select(sql<number>`(select count(*) ${members(ctx)})`.as('users_count')),
   sort: { id: 'groups.id', name: 'groups.name_key', created_at: 'groups.created_at' },
-  filter: (ctx) => ({
+  filter: {
     name: textField('groups.name_key'),
-    user_id: conditionField(
-      (ids) => sql<SqlBool>`exists (select 1 ${members(ctx)} and users.id in (${sql.join(ids)}))`,
-    ),
-  }),
+    user_id: (ctx) =>
+      conditionField((ids) => sql<SqlBool>`exists (select 1 ${members(ctx)} and users.id in (${sql.join(ids)}))`),
+  },
   search: [{ key: 'groups.name_key' }, { text: 'groups.description' }],
+  withoutColumn: { user_ids: 'links' },
   toRow: async ({ name, description, user_ids }, writing) => {
     const { ctx, current, errors } = writing
     const named = await uniqueName(writing, { table: 'groups', entity: 'groups', noun: 'group' }, name)

@@ -71,7 +71,10 @@ const allStages = cachedQuery((db: Db) =>
  * Returns the columns that a stage change sets. Returns no columns for an update that sends none of
  * pipeline, stage, closing time and lost reason.
  */
-export async function planStageChange({ ctx, current, errors }: Writing<LeadState>, body: Schema<'LeadUpdate'>) {
+export async function planStageChange(
+  { ctx, current, errors }: Writing<LeadState>,
+  body: Schema<'LeadUpdate'>,
+): Promise<Partial<ReturnType<typeof enterStage>>> {
   const { lead_pipeline_id, lead_pipeline_stage_id, closed_at, lost_reason } = body
   if (current && [lead_pipeline_id, lead_pipeline_stage_id, closed_at, lost_reason].every((each) => each === undefined))
     return {}

@@ -106,7 +106,7 @@ export const leads = defineResource(
       user_name: 'users.name_key',
       stage_sort_order: 'lead_pipeline_stages.sort_order',
     },
-    filter: async (ctx, query) => ({
+    filter: {
       title: textField('leads.title_key'),
       status: valueField('leads.status'),
       user_id: valueField('leads.user_id'),
@@ -124,8 +124,8 @@ export const leads = defineResource(
       expected_close_date: valueField('leads.expected_close_date'),
       closed_at: timeField('leads.closed_at'),
       stage_changed_at: timeField('leads.stage_changed_at'),
-      ...(await rottenFilter(ctx, query)),
-    }),
+      is_rotten: rottenFilter,
+    },
     searchDocument,
     search: [
       { indexed: 'leads' },
@@ -135,6 +135,7 @@ export const leads = defineResource(
       { key: 'organizations.name_key' },
       { where: matchesPersonAddress },
     ],
+    withoutColumn: { person: 'links', products: 'rows', tag_ids: 'links', email_id: 'links' },
     toRow: async (body: Body, writing) => {
       const { ctx, current, errors } = writing
       const { expected_close_date: expected, lead_source_id: source, lead_type_id: type } = body

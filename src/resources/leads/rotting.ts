@@ -2,23 +2,19 @@
 // day. The age counts from the creation of the lead.
 import { type SqlBool, sql } from 'kysely'
 import type { Context } from '../../kernel/context.ts'
-import { flagConditionField } from '../../kernel/query/filter.ts'
+import { type FilterField, flagConditionField } from '../../kernel/query/filter.ts'
 import { daysMs, stamp } from '../../kernel/runtime/clock.ts'
 import { leadStatus } from './change-stage.ts'
 
-/**
- * Returns the filter `is_rotten`, which selects the rotten leads with one SQL condition. Returns no
- * filter when the query does not use `is_rotten`.
- */
-export async function rottenFilter(ctx: Context, query: Record<string, unknown>) {
-  if (query.is_rotten === undefined && query['is_rotten[not]'] === undefined) return {}
+/** Returns the filter `is_rotten`, which selects the rotten leads with one SQL condition. */
+export async function rottenFilter(ctx: Context): Promise<FilterField> {
   const rows = await ctx.db.selectFrom('lead_pipelines').select(['id', 'rotten_days']).execute()
   const tests = rows.map(({ id, rotten_days }) => {
     const before = stamp(new Date(ctx.time.getTime() - daysMs(rotten_days + 1)))
     return sql<SqlBool>`(leads.lead_pipeline_id = ${id} and leads.created_at <= ${before})`
   })
   const isRotten = sql<SqlBool>`(leads.status = ${sql.lit(leadStatus.open)} and (${sql.join(tests, sql` or `)}))`
-  return { is_rotten: flagConditionField((wanted) => (wanted ? isRotten : sql<SqlBool>`not ${isRotten}`)) }
+  return flagConditionField((wanted) => (wanted ? isRotten : sql<SqlBool>`not ${isRotten}`))
 }
 
 export function rottenDays(ctx: Context, row: { status: number; created_at: string; rotten_days: number }): number {

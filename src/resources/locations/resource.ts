@@ -30,11 +30,12 @@ export const locations = defineResource({
     name: 'warehouse_locations.name_key',
     created_at: 'warehouse_locations.created_at',
   },
-  filter: () => ({
+  filter: {
     name: textField('warehouse_locations.name_key'),
     warehouse_id: valueField('warehouse_locations.warehouse_id'),
-  }),
+  },
   search: [{ key: 'warehouse_locations.name_key' }],
+  withoutColumn: {},
   toRow: async ({ name, warehouse_id }, writing) => {
     const { current, errors } = writing
     if (current && warehouse_id !== undefined && warehouse_id !== current.warehouse_id)

@@ -65,13 +65,14 @@ export const campaigns = defineResource({
     name: 'marketing_campaigns.name_key',
     created_at: 'marketing_campaigns.created_at',
   },
-  filter: () => ({
+  filter: {
     name: textField('marketing_campaigns.name_key'),
     is_active: flagField('marketing_campaigns.is_active'),
     marketing_event_id: valueField('marketing_campaigns.marketing_event_id'),
     email_template_id: valueField('marketing_campaigns.email_template_id'),
-  }),
+  },
   search: [{ key: 'marketing_campaigns.name_key' }, { text: 'marketing_campaigns.subject' }],
+  withoutColumn: { audience: 'other columns' },
   toRow: async (body, writing) => {
     const { current, errors } = writing
     const { name, subject, is_active, email_template_id: template, marketing_event_id: event } = body

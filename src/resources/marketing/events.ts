@@ -25,8 +25,9 @@ export const marketingEvents = defineResource({
     date: 'marketing_events.date',
     created_at: 'marketing_events.created_at',
   },
-  filter: () => ({ name: textField('marketing_events.name_key'), date: valueField('marketing_events.date') }),
+  filter: { name: textField('marketing_events.name_key'), date: valueField('marketing_events.date') },
   search: [{ key: 'marketing_events.name_key' }, { text: 'marketing_events.description' }],
+  withoutColumn: {},
   toRow: async ({ name, description, date }, writing) => {
     const { ctx, current, errors } = writing
     // Only a changed date is checked, so that an event with a past date stays editable.

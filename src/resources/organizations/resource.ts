@@ -52,17 +52,18 @@ export const organizations = defineResource(
       created_at: 'organizations.created_at',
       updated_at: 'organizations.updated_at',
     },
-    filter: (ctx) => ({
+    filter: {
       name: textField('organizations.name_key'),
       user_id: valueField('organizations.user_id'),
-      country: conditionField((wanted) => {
-        const country = ctx.services.store.dialect.jsonText('organizations.address', 'country')
-        // A missing country counts as an empty text, because SQL would exclude NULL from the
-        // negated filter `country[not]`.
-        return sql<SqlBool>`coalesce(${country}, '') in (${sql.join(wanted.map((each) => String(each).toUpperCase()))})`
-      }),
+      country: (ctx) =>
+        conditionField((wanted) => {
+          const country = ctx.services.store.dialect.jsonText('organizations.address', 'country')
+          // A missing country counts as an empty text, because SQL would exclude NULL from the
+          // negated filter `country[not]`.
+          return sql<SqlBool>`coalesce(${country}, '') in (${sql.join(wanted.map((each) => String(each).toUpperCase()))})`
+        }),
       tag_id: linkedField('organization_tags', 'organizations.id', 'organization_id', 'tag_id'),
-    }),
+    },
     searchDocument,
     search: [
       { indexed: 'organizations' },
@@ -72,6 +73,7 @@ export const organizations = defineResource(
           sql<SqlBool>`${dialect.searchFold(dialect.jsonText('organizations.address', part))} like ${likePattern(word)} escape '\\'`,
       })),
     ],
+    withoutColumn: { tag_ids: 'links' },
     toRow: async ({ name, address, user_id, tag_ids }, writing) => {
       const { ctx, current, errors } = writing
       const key = name === undefined ? undefined : textKey(name)

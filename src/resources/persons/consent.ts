@@ -5,7 +5,7 @@ import { conditions } from '../../kernel/query/filter.ts'
 import { visible } from '../../kernel/query/visibility.ts'
 import { yieldToEventLoop } from '../../kernel/runtime/cooperative.ts'
 import { fold } from '../../kernel/values/format.ts'
-import { contactFilters } from './contacts.ts'
+import { contactFilter } from './contacts.ts'
 
 /**
  * Returns the columns to store for `subscribed` in the request body. Returns no columns when the
@@ -60,6 +60,7 @@ export async function subscribersWith(ctx: Context, address: string): Promise<nu
 async function personsWith(ctx: Context, addresses: readonly string[]) {
   const query = { email: addresses }
   let people = ctx.db.selectFrom('persons')
-  for (const condition of conditions(ctx, query, await contactFilters(ctx, query), [])) people = people.where(condition)
+  for (const condition of conditions(ctx, query, { email: await contactFilter('emails')(ctx) }, []))
+    people = people.where(condition)
   return people
 }

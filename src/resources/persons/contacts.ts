@@ -8,7 +8,7 @@ import type { Db } from '../../../db/store.ts'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { ValidationErrors } from '../../kernel/errors.ts'
-import { conditionField, type Fields, type QueryValues } from '../../kernel/query/filter.ts'
+import { conditionField, type FilterField } from '../../kernel/query/filter.ts'
 import type { OnRestore } from '../../kernel/resource/definition.ts'
 import { addressKey, fold } from '../../kernel/values/format.ts'
 import { type Attribute, attributeSet } from '../attributes/attribute-set.ts'
@@ -113,19 +113,15 @@ export const repairPerson: OnRestore = async (ctx, { row }) => {
   return {}
 }
 
-const parameters = { email: 'emails', phone: 'contact_numbers' } as const
-
 /**
- * Returns the filters `email=` and `phone=` if the query uses these parameters. The filters compare
- * whole values. `email=` uses a database index only while e-mail addresses must be unique.
+ * Returns the filter `email=` or `phone=`, which compares whole values. `email=` uses a database
+ * index only while e-mail addresses must be unique.
  */
-export async function contactFilters(ctx: Context, query: QueryValues): Promise<Fields> {
-  const { dialect } = ctx.services.store
-  const fields: Fields = {}
-  for (const [parameter, field] of Object.entries(parameters)) {
-    if (!Object.keys(query).some((sent) => sent.split('[')[0] === parameter)) continue
+export const contactFilter =
+  (field: ContactField) =>
+  async (ctx: Context): Promise<FilterField> => {
     const { id, isUnique } = await attributeOf(ctx, 'persons', field)
-    fields[parameter] = conditionField((values) => {
+    return conditionField((values) => {
       if (field === 'contact_numbers')
         return hasPhoneNumber(values.flatMap((value) => phoneKeys(String(value), ctx.services.config.country)))
       // No address has a blank: it was a `+` that the client did not encode. Former versions stored
@@ -134,12 +130,11 @@ export async function contactFilters(ctx: Context, query: QueryValues): Promise<
       const keys = [...new Set(sent.flatMap((value) => [addressKey(value), fold(value)]))]
       if (isUnique)
         return sql<SqlBool>`persons.id in (select point.entity_id from unique_values as point where point.entity_type = 'persons' and point.attribute_id = ${id} and point.value in (${sql.join(keys)}))`
+      const { dialect } = ctx.services.store
       const tests = keys.map((key) => dialect.jsonPointMatches('persons.emails', 'equals', key))
       return sql<SqlBool>`(${sql.join(tests, sql` or `)})`
     })
   }
-  return fields
-}
 
 /** Returns the ids of the persons with these addresses, by `addressKey`. Checks no visibility. */
 export async function personsByAddress(ctx: Context, keys: readonly string[]): Promise<Map<string, number[]>> {

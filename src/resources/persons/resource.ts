@@ -1,4 +1,5 @@
 // Persons, the contacts of the CRM.
+
 import { sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import { assertCanCall, type Context, canCall } from '../../kernel/context.ts'
@@ -20,7 +21,7 @@ import { consentColumns } from './consent.ts'
 import {
   checkUniquePoints,
   cleanContactPoints,
-  contactFilters,
+  contactFilter,
   personsByEmail,
   repairPerson,
   saveUniquePoints,
@@ -148,15 +149,16 @@ export const persons = defineResource(
       created_at: 'persons.created_at',
       updated_at: 'persons.updated_at',
     },
-    filter: async (ctx, query) => ({
+    filter: {
       name: textField('persons.name_key'),
-      ...(await contactFilters(ctx, query)),
+      email: contactFilter('emails'),
+      phone: contactFilter('contact_numbers'),
       job_title: textField('persons.job_title_key'),
       organization_id: valueField('persons.organization_id'),
       user_id: valueField('persons.user_id'),
       tag_id: linkedField('person_tags', 'persons.id', 'person_id', 'tag_id'),
       subscribed: flagField('persons.subscribed'),
-    }),
+    },
     searchDocument,
     search: [
       { indexed: 'persons' },
@@ -167,6 +169,7 @@ export const persons = defineResource(
       { where: (word, dialect) => dialect.jsonPointMatches('persons.contact_numbers', 'contains', word) },
       { whole: hasPhoneNumberLike },
     ],
+    withoutColumn: { organization_name: 'other columns', tag_ids: 'links', email_id: 'links' },
     toRow: async (body: Body, writing) => {
       const { columns, organization } = await planPerson(body, writing)
       return {

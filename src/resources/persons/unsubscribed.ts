@@ -4,7 +4,7 @@ import type { Schema } from '../../contract/types.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { conditions } from '../../kernel/query/filter.ts'
 import { fold } from '../../kernel/values/format.ts'
-import { contactFilters } from './contacts.ts'
+import { contactFilter } from './contacts.ts'
 
 type Person = Pick<Schema<'Person'>, 'emails' | 'unsubscribed_at'>
 
@@ -31,7 +31,7 @@ export async function touchPersonsWithAddress(ctx: Context, address: string): Pr
   let changed = ctx.db
     .updateTable('persons')
     .set(({ eb }) => ({ version: eb('version', '+', 1), updated_at: now(ctx) }))
-  for (const condition of conditions(ctx, query, await contactFilters(ctx, query), []))
+  for (const condition of conditions(ctx, query, { email: await contactFilter('emails')(ctx) }, []))
     changed = changed.where(condition)
   await changed.execute()
 }

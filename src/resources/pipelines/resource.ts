@@ -235,12 +235,13 @@ export const pipelines = defineResource({
   },
   rows: (_ctx, db) => db.selectFrom('lead_pipelines').selectAll('lead_pipelines'),
   sort: { id: 'lead_pipelines.id', name: 'lead_pipelines.name_key', created_at: 'lead_pipelines.created_at' },
-  filter: () => ({
+  filter: {
     name: textField('lead_pipelines.name_key'),
     is_default: flagField('lead_pipelines.is_default'),
     rotten_days: valueField('lead_pipelines.rotten_days'),
-  }),
+  },
   search: [{ key: 'lead_pipelines.name_key' }],
+  withoutColumn: { stages: 'rows', move_leads_to_stage_id: 'this request' },
   toRow: async (body: Schema<'PipelineUpdate'>, writing) => {
     const { ctx, current } = writing
     const { named, plan } = await planBody(body, writing)

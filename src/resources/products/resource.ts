@@ -43,7 +43,7 @@ export const products = defineResource(
       created_at: 'products.created_at',
       updated_at: 'products.updated_at',
     },
-    filter: () => ({
+    filter: {
       sku: textField('products.sku_key'),
       name: textField('products.name_key'),
       price: moneyField('products.price'),
@@ -52,7 +52,7 @@ export const products = defineResource(
       available: valueField('products.available'),
       warehouse_id: linkedField('product_inventories', 'products.id', 'product_id', 'warehouse_id'),
       tag_id: linkedField('product_tags', 'products.id', 'product_id', 'tag_id'),
-    }),
+    },
     searchDocument,
     search: [
       { indexed: 'products' },
@@ -60,6 +60,7 @@ export const products = defineResource(
       { key: 'products.name_key' },
       { text: 'products.description' },
     ],
+    withoutColumn: { tag_ids: 'links' },
     toRow: async ({ sku, name, description, quantity, price, tag_ids }, writing) => {
       const { ctx, current, errors } = writing
       const key = sku === undefined ? undefined : textKey(sku)

@@ -1,5 +1,6 @@
 // Quotes: offers to persons. items.ts has the items of a quote, totals.ts its totals,
 // lead-links.ts its links to leads, and print.ts its PDF.
+
 import { type SqlBool, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
@@ -174,24 +175,25 @@ export const quotes = defineResource(
       created_at: 'quotes.created_at',
       updated_at: 'quotes.updated_at',
     },
-    filter: (ctx) => ({
+    filter: {
       subject: textField('quotes.subject_key'),
       user_id: valueField('quotes.user_id'),
       person_id: valueField('quotes.person_id'),
       lead_id: linkedField('lead_quotes', 'quotes.id', 'quote_id', 'lead_id'),
       product_id: linkedField('quote_items', 'quotes.id', 'quote_id', 'product_id'),
-      is_expired: flagConditionField((wanted) =>
-        wanted
-          ? sql<SqlBool>`quotes.expiry_date < ${todayOf(ctx)}`
-          : sql<SqlBool>`quotes.expiry_date >= ${todayOf(ctx)}`,
-      ),
+      is_expired: (ctx) =>
+        flagConditionField((wanted) =>
+          wanted
+            ? sql<SqlBool>`quotes.expiry_date < ${todayOf(ctx)}`
+            : sql<SqlBool>`quotes.expiry_date >= ${todayOf(ctx)}`,
+        ),
       tag_id: linkedField('quote_tags', 'quotes.id', 'quote_id', 'tag_id'),
       subtotal: moneyField('quotes.subtotal'),
       discount_amount: moneyField('quotes.discount_amount'),
       tax_amount: moneyField('quotes.tax_amount'),
       grand_total: moneyField('quotes.grand_total'),
       expiry_date: valueField('quotes.expiry_date'),
-    }),
+    },
     searchDocument,
     search: [
       { indexed: 'quotes' },
@@ -199,6 +201,7 @@ export const quotes = defineResource(
       { text: 'quotes.description' },
       { key: 'persons.name_key' },
     ],
+    withoutColumn: { items: 'rows', lead_id: 'links', tag_ids: 'links' },
     toRow: planQuote,
     toReply: (row, ctx): Schema<'Quote'> => ({
       id: row.id,

@@ -1,6 +1,7 @@
 // Roles, which give users their permissions. Callers cannot grant more
 // permissions than their own role has. No change may leave the installation without an active user
 // who has all permissions.
+
 import { sql } from 'kysely'
 import type { Body, Schema } from '../../contract/types.ts'
 import { permissionTree, withAncestors } from '../../kernel/auth/permissions.ts'
@@ -34,9 +35,10 @@ export const roles = defineResource({
         ),
       ),
   sort: { id: 'roles.id', name: 'roles.name_key', created_at: 'roles.created_at' },
-  filter: () => ({ name: textField('roles.name_key'), permission_type: valueField('roles.permission_type') }),
+  filter: { name: textField('roles.name_key'), permission_type: valueField('roles.permission_type') },
   search: [{ key: 'roles.name_key' }, { text: 'roles.description' }],
   governs: ['permission_type'],
+  withoutColumn: {},
   toRow: async (body, writing) => {
     const { current, errors } = writing
     const ctx = await withCurrentCaller(writing.ctx)

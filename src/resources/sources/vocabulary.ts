@@ -39,8 +39,9 @@ export const defineVocabulary = ({ noun, table, entity, column }: Vocabulary) =>
       .selectAll(table)
       .select(leadsCount(ctx, entity, `${table}.id`)),
   sort: { id: `${table}.id`, name: `${table}.name_key`, created_at: `${table}.created_at` },
-  filter: () => ({ name: textField(`${table}.name_key`) }),
+  filter: { name: textField(`${table}.name_key`) },
   search: [{ key: `${table}.name_key` }],
+  withoutColumn: {},
   toRow: async ({ name }: { name?: string }, writing: Writing<Row>) => ({
     columns: await uniqueName(writing, { table, entity, noun }, name),
   }),

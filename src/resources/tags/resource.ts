@@ -50,15 +50,16 @@ export const tags = defineResource({
       .select(['users.name as user_name', 'users.email as user_email', 'users.image_file_id as user_image'])
       .where(usableTags(ctx)),
   sort: { id: 'tags.id', name: 'tags.name_key', created_at: 'tags.created_at' },
-  filter: () => ({
+  filter: {
     name: textField('tags.name_key'),
     // Colors are stored in upper case.
     color: conditionField(
       (wanted) => sql`tags.color in (${sql.join(wanted.map((each) => String(each).toUpperCase()))})`,
     ),
     user_id: valueField('tags.user_id'),
-  }),
+  },
   search: [{ key: 'tags.name_key' }],
+  withoutColumn: {},
   toRow: async ({ name, color }, writing) => {
     const { ctx, current } = writing
     const named = await uniqueName(writing, { table: 'tags', entity: 'tags', noun: 'tag' }, name)

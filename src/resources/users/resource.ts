@@ -69,15 +69,21 @@ const baseUsers = defineResource({
     is_active: 'users.is_active',
     created_at: 'users.created_at',
   },
-  filter: () => ({
+  filter: {
     name: textField('users.name_key'),
     email: foldedField('users.email_key'),
     is_active: valueField('users.is_active'),
     view_permission: valueField('users.view_permission'),
     role_id: valueField('users.role_id'),
     group_id: linkedField('user_groups', 'users.id', 'user_id', 'group_id'),
-  }),
+  },
   search: [{ key: 'users.name_key' }, { text: 'users.email' }],
+  withoutColumn: {
+    password: 'other columns',
+    password_confirmation: 'this request',
+    group_ids: 'links',
+    image_file_id: 'links',
+  },
   toRow: async (body: WithPasswordHash<Write>, writing) => {
     await checkCredentials(writing, body, writing.current)
     await checkPicture(writing, body.image_file_id)

@@ -1,4 +1,5 @@
 // Warehouses. The reply of a warehouse includes its locations.
+
 import { sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import { refuseNamed } from '../../kernel/history/stored-references.ts'
@@ -18,7 +19,7 @@ type Row = { id: number; contact_address: string }
 type Body = Schema<'WarehouseUpdate'>
 const fields = ['contact_emails', 'contact_numbers'] as const
 
-async function columnsOf(body: Body, writing: Writing<Row>): Promise<Record<string, unknown>> {
+async function columnsOf(body: Body, writing: Writing<Row>) {
   const { ctx, current, errors } = writing
   const emails = cleanContactPoints('contact_emails', body.contact_emails, errors)
   const numbers = cleanContactPoints('contact_numbers', body.contact_numbers, errors)
@@ -67,16 +68,17 @@ export const warehouses = defineResource(
       contact_name: 'warehouses.contact_name_key',
       created_at: 'warehouses.created_at',
     },
-    filter: () => ({
+    filter: {
       name: textField('warehouses.name_key'),
       contact_name: textField('warehouses.contact_name_key'),
       tag_id: linkedField('warehouse_tags', 'warehouses.id', 'warehouse_id', 'tag_id'),
-    }),
+    },
     search: [
       { key: 'warehouses.name_key' },
       { key: 'warehouses.contact_name_key' },
       { where: (word, dialect) => dialect.jsonPointMatches('warehouses.contact_emails', 'contains', word) },
     ],
+    withoutColumn: { tag_ids: 'links' },
     toRow: async (body, writing) => ({
       columns: await columnsOf(body, writing),
       save: async (ctx, id) => {

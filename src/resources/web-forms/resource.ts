@@ -1,4 +1,5 @@
 // The configuration of web forms, which are public forms that create persons and leads.
+
 import { randomBytes } from 'node:crypto'
 import type { Schema } from '../../contract/types.ts'
 import { warn } from '../../kernel/context.ts'
@@ -11,14 +12,6 @@ import { loadFormAttributes, missingAttributeWarnings } from './missing-attribut
 type WebForm = Schema<'WebForm'>
 type Body = Schema<'WebFormUpdate'>
 type Row = { id: number; create_lead: number; submit_success_action: string; submit_success_content: string }
-
-const colors = [
-  'background_color',
-  'form_background_color',
-  'form_title_color',
-  'form_submit_button_color',
-  'attribute_label_color',
-] as const
 
 function checkSuccess({ current, errors }: Pick<Writing<Row>, 'current' | 'errors'>, body: Body): void {
   const action = body.submit_success_action ?? current?.submit_success_action
@@ -40,13 +33,14 @@ export const webForms = defineResource({
   },
   rows: (_ctx, db) => db.selectFrom('web_forms').selectAll('web_forms'),
   sort: { id: 'web_forms.id', title: 'web_forms.title_key', created_at: 'web_forms.created_at' },
-  filter: () => ({
+  filter: {
     title: textField('web_forms.title_key'),
     form_id: valueField('web_forms.form_id'),
     create_lead: flagField('web_forms.create_lead'),
-  }),
+  },
   search: [{ key: 'web_forms.title_key' }, { text: 'web_forms.description' }],
   governs: ['submit_success_action', 'create_lead'],
+  withoutColumn: { attributes: 'rows' },
   toRow: async (body: Body, writing) => {
     const { current } = writing
     checkSuccess(writing, body)
@@ -62,7 +56,11 @@ export const webForms = defineResource({
       submit_success_action: body.submit_success_action,
       submit_success_content: body.submit_success_content,
       create_lead: isSet(body.create_lead),
-      ...Object.fromEntries(colors.map((name) => [name, body[name]])),
+      background_color: body.background_color,
+      form_background_color: body.form_background_color,
+      form_title_color: body.form_title_color,
+      form_submit_button_color: body.form_submit_button_color,
+      attribute_label_color: body.attribute_label_color,
       is_active: isSet(body.is_active),
     }
     return {

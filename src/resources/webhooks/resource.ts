@@ -1,4 +1,5 @@
 // The configuration of webhooks. jobs.ts sends their deliveries.
+
 import { randomBytes } from 'node:crypto'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
@@ -46,13 +47,14 @@ export const webhooks = defineResource({
       .select(['users.name as user_name', 'users.email as user_email', 'users.image_file_id as user_image'])
       .select(changerColumns),
   sort: { id: 'webhooks.id', name: 'webhooks.name_key', created_at: 'webhooks.created_at' },
-  filter: () => ({
+  filter: {
     name: textField('webhooks.name_key'),
     entity_type: valueField('webhooks.entity_type'),
     is_active: flagField('webhooks.is_active'),
-  }),
+  },
   search: [{ key: 'webhooks.name_key' }, { text: 'webhooks.url' }, { text: 'webhooks.description' }],
   governs: ['payload_type', 'raw_payload_type'],
+  withoutColumn: { headers: 'other columns', query_params: 'other columns' },
   toRow: async (body: Body, writing) => {
     const { ctx, current } = writing
     checkRules(writing, body)

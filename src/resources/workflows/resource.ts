@@ -75,14 +75,15 @@ export const workflows = defineResource({
     sort_order: 'workflows.sort_order',
     created_at: 'workflows.created_at',
   },
-  filter: () => ({
+  filter: {
     name: textField('workflows.name_key'),
     entity_type: valueField('workflows.entity_type'),
     event: valueField('workflows.event'),
     is_active: flagField('workflows.is_active'),
-  }),
+  },
   search: [{ key: 'workflows.name_key' }, { text: 'workflows.description' }],
   governs: ['entity_type', 'event'],
+  withoutColumn: {},
   toRow: async (body: Body, writing) => {
     const { ctx, current } = writing
     const about = { table: 'workflows', entity: 'workflows', noun: 'workflow' } as const
