@@ -5,8 +5,8 @@
 // record. openapi-typescript is imported on demand: a deployment lacks this development package and
 // must still be able to regenerate the other files.
 import { idsOnly } from '../src/contract/input/ids-only.ts'
-import { withoutProse } from './fresh.ts'
 import { withAliases } from './aliases.ts'
+import { withoutProse } from './fresh.ts'
 import { withHeaders } from './headers.ts'
 import { type Contract, contractFile } from './read.ts'
 import { withWebhooks } from './webhooks.ts'

@@ -74,6 +74,8 @@ export interface Dialect {
   flagLiteral(value: boolean): string
   /** Whether nulls sort below every value. */
   readonly nullsAreLow: boolean
+  /** Whether a subquery in `from` may refer to the tables before it. */
+  readonly hasLateralJoins: boolean
   /** The text that ends every `create table` statement. */
   readonly tableOptions: string
   /** Statements that run before the first migration, such as those that create SQL functions. */
@@ -235,14 +237,31 @@ export interface FullText {
    * Returns a subquery of the `entity_id`s of records whose texts may contain every piece. Pieces
    * are folded by `searchFold` and may occur inside words. The subquery finds every match and may
    * also return records that do not match. Returns null when every piece is shorter than three
-   * characters.
+   * characters. An engine with `test` also tests the beginnings of words.
    */
-  candidates(table: string, type: string, pieces: readonly string[]): RawBuilder<number> | null
+  candidates(
+    table: string,
+    type: string,
+    pieces: readonly string[],
+    phrases: readonly string[],
+  ): RawBuilder<number> | null
   /**
    * Returns a subquery of the ids of the records whose texts have a word that begins with each
    * phrase. Returns null without phrases.
    */
   beginnings(table: string, type: string, phrases: readonly string[]): RawBuilder<number> | null
+  /**
+   * Returns a condition that tests by the index whether a record is one of the candidates for the
+   * pieces and has the beginnings. `document` is the id of its document (document-ids.ts). Null for
+   * an engine that tests the texts of the record in less time.
+   */
+  readonly test:
+    | ((
+        table: string,
+        document: Expression<unknown>,
+        asked: { pieces: readonly string[]; phrases: readonly string[] },
+      ) => RawBuilder<SqlBool>)
+    | null
   /**
    * Compares the indexes with the table. Returns the difference as a part of a sentence, or null.
    * Must be called inside `readInThread`. Rejects when the comparison is impossible at the moment.

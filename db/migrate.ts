@@ -52,6 +52,7 @@ export const migrations: readonly Migration[] = [
   step('0017_lead_counts', () => import('./migrations/0017_lead_counts.ts')),
   step('0018_covering_indexes', () => import('./migrations/0018_covering_indexes.ts')),
   step('0019_flat_lists', () => import('./migrations/0019_flat_lists.ts')),
+  step('0020_trigrams_per_entity', () => import('./migrations/0020_trigrams_per_entity.ts')),
   step('0021_deprecated_uses', () => import('./migrations/0021_deprecated_uses.ts')),
   step('0023_activity_notify', () => import('./migrations/0023_activity_notify.ts')),
 ]

@@ -79,6 +79,7 @@ export const postgresDialect: Dialect = {
   columnCheck: () => null,
   flagLiteral: (value) => (value ? 'true' : 'false'),
   nullsAreLow: false,
+  hasLateralJoins: true,
   tableOptions: '',
   setUpStatements: ['create extension if not exists pg_trgm', withTrigramsInPath, ...functionStatements],
 

@@ -14,6 +14,9 @@ const numbers: Readonly<Record<string, number>> = {
   quotes: 7,
 }
 
+/** The entities whose records have documents. */
+export const entities: readonly string[] = Object.keys(numbers)
+
 /** The number of bits of an id that contain the number of the entity. */
 export const entityBits = 4
 

@@ -134,6 +134,7 @@ export const sqliteDialect: Dialect = {
   },
   flagLiteral: (value) => (value ? '1' : '0'),
   nullsAreLow: true,
+  hasLateralJoins: false,
   tableOptions: 'strict',
   setUpStatements: [],
 

@@ -96,6 +96,8 @@ export const sqliteFullText: FullText = {
     return sql<number>`select (found.rowid >> ${shift}) as id from ${words} as found where ${sql.ref(`found.${wordIndexOf(table)}`)} match ${query} and ${isOfEntity(sql`found.rowid`, [type])}`
   },
 
+  test: null,
+
   async findMismatch(db, table) {
     try {
       for (const statement of (await mainFileOf(db)) === null ? [integrityCheckOf(table)] : integrityCheckOfCopy(table))

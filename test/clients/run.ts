@@ -79,7 +79,8 @@ function prepare(): void {
     existsSync(join(folder, 'node_modules')) &&
     existsSync(join(folder, lock)) &&
     readFileSync(join(folder, lock), 'utf8') === readFileSync(join(here, lock), 'utf8')
-  for (const file of ['package.json', lock, 'kubb.config.mjs', 'rtk.config.json']) copyFileSync(join(here, file), join(folder, file))
+  for (const file of ['package.json', lock, 'kubb.config.mjs', 'rtk.config.json'])
+    copyFileSync(join(here, file), join(folder, file))
   if (!isThere) run('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund'])
   rmSync(join(folder, 'made'), { recursive: true, force: true })
   mkdirSync(join(folder, 'made'))

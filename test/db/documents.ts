@@ -47,7 +47,7 @@ export async function found({ db, dialect }: Store, word: string): Promise<{ wor
     types: [entity],
     limit: 9,
   })
-  const pieces = dialect.fullText.candidates('search_index', entity, [searchFold(word.slice(1))])
+  const pieces = dialect.fullText.candidates('search_index', entity, [searchFold(word.slice(1))], [])
   const byWord = sql<{ id: number }>`select entity_id as id from search_index where id in (select id from (${hits}))`
   const byPiece = sql<{ id: number }>`select id from (${pieces}) as found`
   const [words, inside] = await Promise.all([byWord, byPiece].map((query) => query.execute(db)))

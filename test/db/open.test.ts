@@ -231,7 +231,11 @@ describe('the sqlite dialect', () => {
       null,
     ])
     expect(verdict(await fails(db.deleteFrom('roles')))).toEqual([false, true, null])
-    expect(verdict(await fails(db.updateTable('users').set({ view_permission: sql`'none'` })))).toEqual([false, false, null])
+    expect(verdict(await fails(db.updateTable('users').set({ view_permission: sql`'none'` })))).toEqual([
+      false,
+      false,
+      null,
+    ])
     expect(verdict(await fails(db.updateTable('users').set({ is_active: 2 })))).toEqual([false, false, null])
   })
 

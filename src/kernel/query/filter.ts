@@ -3,6 +3,7 @@
 // A slice maps each field to a column.
 import { type Expression, type SqlBool, sql } from 'kysely'
 import type { Dialect } from '../../../db/dialect.ts'
+import { documentIdOf } from '../../../db/search/document-ids.ts'
 import { canonicalTime, dayBoundary, isDateOnly } from '../../contract/input/formats.ts'
 import type { Context } from '../context.ts'
 import { addressKey } from '../values/format.ts'
@@ -48,22 +49,29 @@ const operators = { gt: '>', gte: '>=', lt: '<', lte: '<=' } as const
 
 /**
  * Returns the conditions for all filters in the query. Ignores parameters that are neither `q` nor
- * in `fields`, such as `page` and `sort`. With `isTest`, the conditions of `q` test the texts of
- * rows that are found by other means; otherwise the search index finds the rows.
+ * in `fields`, such as `page` and `sort`. By default the conditions of `q` find rows by the search
+ * index. Others test the rows that a walk reads, or those whose ids `searchCandidates` found.
  */
 export function conditions(
   ctx: Context,
   query: QueryValues,
   fields: Fields,
   search: readonly SearchField[],
-  { isTest = false } = {},
+  rows: 'any' | 'walked' | 'found' = 'any',
 ): Condition[] {
   const found: Condition[] = []
   for (const [parameter, sent] of Object.entries(query)) {
     const [, name = '', operator = ''] = /^([a-z_]+)(?:\[([a-z]+)\])?$/.exec(parameter) ?? []
     if (name === 'q' && typeof sent === 'string') {
       const asked = queryParts(sent)
-      const all = [...candidates(ctx, asked, search, isTest), ...asked.map((word) => contains(ctx, word, search))]
+      const texts = asked.map((word) => contains(ctx, word, search))
+      const test = rows === 'any' ? null : indexTest(ctx, asked, search)
+      const all =
+        test === null
+          ? [...candidates(ctx, asked, search, rows !== 'any'), ...texts]
+          : rows === 'found'
+            ? texts
+            : [whenMet(test, texts)]
       const whole = search.flatMap((field) => ('whole' in field ? (field.whole(sent, ctx) ?? []) : []))
       if (whole.length === 0) found.push(...all)
       else found.push(sql<SqlBool>`(${sql.join(whole, sql` or `)} or (${sql.join(all, sql` and `)}))`)
@@ -149,7 +157,10 @@ export function searchCandidates(ctx: Context, { q }: QueryValues, search: reado
   if (typeof q !== 'string' || entity === undefined) return null
   if (search.some((field) => 'whole' in field && field.whole(q, ctx) !== null)) return null
   const asked = queryParts(q)
-  return ctx.services.store.dialect.fullText.candidates('search_index', entity, asked) ?? begun(ctx, entity, asked)
+  return (
+    ctx.services.store.dialect.fullText.candidates('search_index', entity, asked, shortPhrases(asked)) ??
+    begun(ctx, entity, asked)
+  )
 }
 
 /**
@@ -167,7 +178,7 @@ function candidates(
   return search.flatMap((field) => {
     if (!('indexed' in field)) return []
     const id = sql.ref(`${field.indexed}.id`)
-    const found = isTest ? null : fullText.candidates('search_index', field.indexed, asked)
+    const found = isTest ? null : fullText.candidates('search_index', field.indexed, asked, shortPhrases(asked))
     const beginning = begun(ctx, field.indexed, asked)
     // The unary plus keeps a database from finding the rows by a condition that only tests them.
     return [
@@ -177,12 +188,40 @@ function candidates(
   })
 }
 
+/** Returns the condition that the search index tests, for an engine that tests it faster than texts. */
+function indexTest(
+  { services }: Context,
+  pieces: readonly string[],
+  search: readonly SearchField[],
+  id?: Expression<unknown>,
+): Condition | null {
+  const { test } = services.store.dialect.fullText
+  const entity = search.flatMap((field) => ('indexed' in field ? field.indexed : []))[0]
+  if (test === null || entity === undefined || pieces.length === 0) return null
+  const document = documentIdOf(entity, id ?? sql.ref(`${entity}.id`))
+  return test('search_index', document, { pieces, phrases: shortPhrases(pieces) })
+}
+
+/**
+ * Returns the condition that `searchCandidates` has an id, for an engine whose search index tests
+ * one record. Returns null in the same cases.
+ */
+export const isCandidate = (
+  ctx: Context,
+  query: QueryValues,
+  search: readonly SearchField[],
+  id: Expression<unknown>,
+): Condition | null => searchCandidates(ctx, query, search) && indexTest(ctx, queryParts(String(query.q)), search, id)
+
+/** Returns a condition that the database tests first, and the others only for rows that meet it. */
+const whenMet = (first: Condition, others: readonly Condition[]): Condition =>
+  sql<SqlBool>`case when ${first} then ${sql.join(others, sql` and `)} else false end`
+
+const shortPhrases = (asked: readonly string[]): string[] =>
+  asked.filter(isShort).flatMap((word) => searchPhrase(word) || [])
+
 const begun = ({ services }: Context, entity: string, asked: readonly string[]) =>
-  services.store.dialect.fullText.beginnings(
-    'search_index',
-    entity,
-    asked.filter(isShort).flatMap((word) => searchPhrase(word) || []),
-  )
+  services.store.dialect.fullText.beginnings('search_index', entity, shortPhrases(asked))
 
 /** The search index has no trigrams of such a word. */
 const isShort = (word: string): boolean => [...word].length < 3

@@ -1,10 +1,10 @@
 // Reads the pages of large lists in two steps: first the ids of a page, then the rows with these
 // ids. The statements are cached, and the cost of a page does not grow with the list.
-import { type Expression, type SqlBool, sql } from 'kysely'
+import { type Expression, type Kysely, type SqlBool, sql } from 'kysely'
 import type { Context } from '../context.ts'
 import { queryAsCaller, untilNextCommitFor } from './caller-query.ts'
 import type { QueryValues } from './filter.ts'
-import { parentFirst, pruneJoins } from './join-plugins.ts'
+import { parentFirst, pruneJoins, splitJoin } from './join-plugins.ts'
 import { type CursorValues, countOf, marksOf, type Paged, type PageWindow, paged, type Total } from './page.ts'
 import {
   halvesOf,
@@ -46,10 +46,7 @@ export interface IdPagedList<Row> {
 /** The highest number of rows that are gathered and sorted for a page. */
 export const maxGathered = 1_000
 
-/**
- * Returns one page like `page`, with cached statements. The query of the ids is not pruned, because
- * SQLite itself omits the joins that the query does not use.
- */
+/** Returns one page like `page`, with cached statements. */
 export async function pageByIds<Row extends object>(
   ctx: Context,
   list: IdPagedList<Row>,
@@ -198,7 +195,14 @@ function marksInRange(ctx: Context, search: MarkSearch, range: Range | undefined
   const order = orderText(ctx, keys)
   const within = range && sql`${range.where}`.compile(ctx.db)
   const parts = [list.text, order, within?.sql, range?.hasValue && 'values', reverse && 'back', isWalk && 'walk']
-  const bound = [...list.values, ...(within?.parameters ?? []), limit, offset]
+  const perParent = range && isPerParent(ctx, search, range) ? sql`${range.ofParent}`.compile(ctx.db).parameters : null
+  const bound = [
+    ...list.values,
+    ...(within?.parameters ?? []),
+    ...(perParent ? [limit + offset, ...perParent] : []),
+    limit,
+    offset,
+  ]
   return queryAsCaller<Mark>(ctx, list.text && order && parts.join(' '), bound, () => pageOfMarks(ctx, search, range))
 }
 
@@ -214,8 +218,36 @@ function pageOfMarks(ctx: Context, search: MarkSearch, range: Range | undefined)
     .select(sql<number>`${sql.ref(id)}`.as('id'))
     .select(marksOf(keys))
   const found = range ? ids.where(range.where) : ids
-  const page = ordered(ctx, found, keys, reverse).limit(limit).offset(offset) as Rows<Mark>
-  return isWalk && range?.hasValue && first.parent !== null ? parentFirst(page, first.parent) : page
+  const page = pruneJoins(ordered(ctx, found, keys, reverse).limit(limit).offset(offset) as Rows<Mark>)
+  if (!isWalk || !range?.hasValue || first.parent === null) return page
+  return isPerParent(ctx, search, range)
+    ? pagePerParent(ctx, { ...search, keys, range }, found, first.parent)
+    : parentFirst(page, first.parent)
+}
+
+/** Returns whether a page is found by `pagePerParent`. */
+const isPerParent = ({ services }: Context, { keys: [first], isWalk }: MarkSearch, { hasValue }: Range): boolean =>
+  services.store.dialect.hasLateralJoins && isWalk && hasValue && first?.parent !== null
+
+/** Returns a query of a page from the first rows of each row of a joined table. */
+function pagePerParent(
+  ctx: Context,
+  { keys, range, limit, offset, reverse }: MarkSearch & { range: Range },
+  found: Rows<unknown>,
+  alias: string,
+): Rows<Mark> {
+  const { parent, reference, children } = splitJoin(found, alias)
+  const own = keys.filter((key) => key.parent !== alias)
+  const first = { ...(own[0] as Key), column: reference, isNullable: false }
+  const each = pruneJoins(ordered(ctx, children, [first, ...own], reverse).limit(limit + offset))
+  // biome-ignore lint/suspicious/noExplicitAny: the name of the table is not known
+  const parents = (ctx.db as Kysely<any>).selectFrom(parent).crossJoinLateral(each.as('page'))
+  const shown = keys.map((key, index) =>
+    key.parent === alias ? key : { ...key, column: sql.ref(`page.cursor_${index}`) },
+  )
+  return ordered(ctx, parents.selectAll('page').where(range.ofParent) as Rows<Mark>, shown, reverse)
+    .limit(limit)
+    .offset(offset)
 }
 
 /** Returns the ids and sort keys of a page, from one half of the list after the other. */

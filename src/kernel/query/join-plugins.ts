@@ -1,10 +1,14 @@
-// Changes the joins of a query. `pruneJoins` removes unused joins from queries that count or sum
-// the rows of a list: SQLite omits unused joins from a query that returns rows, but not from an
-// aggregate query. `parentFirst` makes a joined table the first table of a query.
+// Changes the joins of a query. `pruneJoins` removes unused joins: SQLite does not omit them from
+// queries that count or sum the rows of a list, and PostgreSQL plans them, which takes milliseconds.
+// `parentFirst` makes a joined table the first table of a query.
 import {
   AndNode,
+  type BinaryOperationNode,
+  type Expression,
+  ExpressionWrapper,
   FromNode,
   JoinNode,
+  type JoinType,
   type KyselyPlugin,
   type OperationNode,
   type RawBuilder,
@@ -37,11 +41,46 @@ export const executePruned = async <Row>({ db }: Pick<Context, 'db'>, rows: Rows
 export const parentFirst = <Row>(rows: Rows<Row>, alias: string): Rows<Row> =>
   rows.withPlugin(pluginFor((node) => withTableFirst(node, alias)))
 
-/** Makes the database find the rows by a subquery of their ids, one after the other. */
-export const foundByIds = <Row>(rows: Rows<Row>, id: string, ids: RawBuilder<unknown>): Rows<Row> =>
-  rows
-    .where(sql<SqlBool>`${sql.ref(id)} = chosen.id`)
-    .withPlugin(pluginFor((node) => withIdsFirst(node, ids.as('chosen').toOperationNode())))
+/**
+ * Takes a joined table out of a query. Returns the table, the query of the rows that refer to the
+ * row that an outer query reads, and the column that refers to it. PostgreSQL can then stop after a
+ * page of each such row, and would otherwise read them all, because its joins keep the order of the
+ * first table only.
+ */
+export function splitJoin<Row>(rows: Rows<Row>, alias: string) {
+  const { table, on } = joinOf(rows.toOperationNode() as SelectQueryNode, alias)
+  const name = aliasOf((table as unknown as Shape).node ?? table)
+  const reference: Expression<unknown> = new ExpressionWrapper((on as BinaryOperationNode).rightOperand)
+  const parent = sql.ref(`${alias}.id`)
+  return {
+    parent: `${name} as ${alias}`,
+    reference,
+    // An equality would let PostgreSQL walk through all rows in the order of their ids.
+    children: rows
+      .where(sql<SqlBool>`${reference} between ${parent} and ${parent}`)
+      .withPlugin(pluginFor((node) => ({ ...node, joins: joinOf(node, alias).others }))),
+  }
+}
+
+/**
+ * Makes the database find the rows by a subquery of their ids, one after the other. PostgreSQL does
+ * so for a lateral join, and otherwise reads all rows when it expects many ids.
+ */
+export function foundByIds<Row>(
+  { services }: Pick<Context, 'services'>,
+  rows: Rows<Row>,
+  table: string,
+  ids: RawBuilder<unknown>,
+): Rows<Row> {
+  const id = sql.ref(`${table}.id`)
+  const chosen = ids.as('chosen').toOperationNode()
+  if (!services.store.dialect.hasLateralJoins)
+    return rows
+      .where(sql<SqlBool>`${id} = chosen.id`)
+      .withPlugin(pluginFor((node) => withIdsFirst(node, chosen, 'CrossJoin')))
+  const found = sql`(select * from ${sql.table(table)} where ${id} = chosen.id offset 0)`.as(table).toOperationNode()
+  return rows.withPlugin(pluginFor((node) => withIdsFirst(node, chosen, 'LateralCrossJoin', found)))
+}
 
 const pluginFor = (change: (node: SelectQueryNode) => SelectQueryNode): KyselyPlugin => ({
   transformQuery: ({ node }) => (node.kind === 'SelectQueryNode' ? change(node as SelectQueryNode) : node),
@@ -50,23 +89,32 @@ const pluginFor = (change: (node: SelectQueryNode) => SelectQueryNode): KyselyPl
 
 const joinPruning = pluginFor(withoutUnusedJoins)
 
-function withIdsFirst(node: SelectQueryNode, ids: OperationNode): SelectQueryNode {
-  const { joins = [], from } = node
-  const [child] = from?.froms ?? []
+function withIdsFirst(
+  node: SelectQueryNode,
+  ids: OperationNode,
+  join: JoinType,
+  child = node.from?.froms[0],
+): SelectQueryNode {
   if (!child) throw new Error('The query has no table.')
-  return { ...node, from: FromNode.create([ids]), joins: [JoinNode.create('CrossJoin', child), ...joins] }
+  return { ...node, from: FromNode.create([ids]), joins: [JoinNode.create(join, child), ...(node.joins ?? [])] }
+}
+
+function joinOf({ joins = [] }: SelectQueryNode, alias: string) {
+  const join = joins.find(({ table }) => aliasOf(table) === alias)
+  if (!join?.on) throw new Error(`The query has no join of ${alias}.`)
+  return { table: join.table, on: join.on.on, others: joins.filter((each) => each !== join) }
 }
 
 function withTableFirst(node: SelectQueryNode, alias: string): SelectQueryNode {
-  const { joins = [], from, where } = node
-  const parent = joins.find(({ table }) => aliasOf(table) === alias)
-  const [child, ...others] = from?.froms ?? []
-  if (!parent?.on || !child || others.length > 0) throw new Error(`The query has no join of ${alias}.`)
+  const { table, on, others } = joinOf(node, alias)
+  const { from, where } = node
+  const [child] = from?.froms ?? []
+  if (!child) throw new Error('The query has no table.')
   return {
     ...node,
-    from: FromNode.create([parent.table]),
-    joins: [JoinNode.create('CrossJoin', child), ...joins.filter((join) => join !== parent)],
-    where: WhereNode.create(where ? AndNode.create(parent.on.on, where.where) : parent.on.on),
+    from: FromNode.create([table]),
+    joins: [JoinNode.create('CrossJoin', child), ...others],
+    where: WhereNode.create(where ? AndNode.create(on, where.where) : on),
   }
 }
 
@@ -131,6 +179,7 @@ interface Shape {
   kind?: string
   name?: string
   alias?: { name?: string }
+  node?: OperationNode
   identifier?: { name?: string }
   operator?: { operator?: string }
   leftOperand?: Shape

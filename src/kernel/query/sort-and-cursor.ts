@@ -28,6 +28,8 @@ export interface Key {
 /** A range of a list in its order. */
 export interface Range {
   where: Expression<SqlBool>
+  /** The part of `where` about the table of the first sort key. */
+  ofParent: Expression<SqlBool>
   /** Whether every row of the range has a value of the first sort key. */
   hasValue: boolean
 }
@@ -125,14 +127,20 @@ export function rangesAfter(keys: readonly Key[], { at, back }: Cursor): Range[]
   const ranges: Range[] = []
   for (let last = keys.length - 1; last >= 0; last--) {
     const same = keys.slice(0, last).map(({ column }, index) => equal(column, at[index] ?? null))
-    for (const { where, hasValue } of strictlyAfter(keys[last] as Key, at[last] ?? null, back))
+    for (const { where, hasValue } of strictlyAfter(keys[last] as Key, at[last] ?? null, back)) {
+      const all = [...same, where]
       ranges.push({
-        where: sql<SqlBool>`(${sql.join([...same, where], sql` and `)})`,
+        where: allOf(all),
+        ofParent: allOf(all.filter((_, index) => keys[index]?.parent === keys[0]?.parent)),
         hasValue: last > 0 ? at[0] !== null : hasValue,
       })
+    }
   }
   return ranges
 }
+
+const allOf = (conditions: readonly Expression<SqlBool>[]): RawBuilder<SqlBool> =>
+  sql<SqlBool>`(${sql.join(conditions, sql` and `)})`
 
 const equal = (column: Expression<unknown>, at: string | number | null): RawBuilder<SqlBool> =>
   at === null ? sql<SqlBool>`${column} is null` : sql<SqlBool>`${column} = ${at}`
@@ -141,7 +149,7 @@ const equal = (column: Expression<unknown>, at: string | number | null): RawBuil
  * Returns the conditions for rows strictly after the value `at`, or strictly before the value when
  * `back` is set. Nulls come after all values.
  */
-function strictlyAfter({ column, descending, isNullable }: Key, at: string | number | null, back: boolean): Range[] {
+function strictlyAfter({ column, descending, isNullable }: Key, at: string | number | null, back: boolean): Half[] {
   const [withValue, withoutValue] = halvesAt(column)
   if (at === null) return back ? [withValue] : []
   const where = sql<SqlBool>`${column} ${sql.raw(descending !== back ? '<' : '>')} ${at}`
@@ -149,7 +157,9 @@ function strictlyAfter({ column, descending, isNullable }: Key, at: string | num
   return back || !isNullable ? [beyond] : [beyond, withoutValue]
 }
 
-const halvesAt = (column: Expression<unknown>): [withValue: Range, withoutValue: Range] => [
+type Half = Omit<Range, 'ofParent'>
+
+const halvesAt = (column: Expression<unknown>): [withValue: Half, withoutValue: Half] => [
   { where: sql<SqlBool>`${column} is not null`, hasValue: true },
   { where: sql<SqlBool>`${column} is null`, hasValue: false },
 ]
@@ -161,7 +171,7 @@ const halvesAt = (column: Expression<unknown>): [withValue: Range, withoutValue:
  */
 export function halvesOf([first]: readonly Key[], isReverse: boolean): Range[] | null {
   if (!first || (first.parent === null && first.isColumn)) return null
-  const halves = halvesAt(first.column)
+  const halves = halvesAt(first.column).map((half) => ({ ...half, ofParent: half.where }))
   return isReverse ? halves.reverse() : halves
 }
 

@@ -6,6 +6,7 @@ import {
   conditions,
   type Fields,
   type FilterSource,
+  isCandidate,
   type QueryValues,
   searchCandidates,
   timeField,
@@ -36,13 +37,13 @@ const commonFields = (table: string): Fields => ({
   updated_at: timeField(`${table}.updated_at`),
 })
 
-/** Returns the conditions of the query's filters; see `conditions` for `isTest`. */
+/** Returns the conditions of the query's filters; see `conditions` for `found`. */
 export const filtersOf = async (
   ctx: Context,
   d: AnyDefinition,
   query: QueryValues,
-  isTest = false,
-): Promise<Expression<SqlBool>[]> => conditions(ctx, query, await fieldsIn(ctx, d, query), d.search, { isTest })
+  found?: Parameters<typeof conditions>[4],
+): Promise<Expression<SqlBool>[]> => conditions(ctx, query, await fieldsIn(ctx, d, query), d.search, found)
 
 /** Returns the filter fields that the query uses. */
 async function fieldsIn(ctx: Context, d: AnyDefinition, query: QueryValues): Promise<Fields> {
@@ -66,13 +67,18 @@ export async function waysOf(ctx: Context, d: AnyDefinition, query: QueryValues,
   const all = (): Rows<unknown> => d.rows(ctx, ctx.db)
   const rows = narrow ? () => narrow(all()) : all
   const name = narrow ? null : d.table
-  const id = `${d.table}.id`
-  const tests = await filtersOf(ctx, d, query, true)
+  const tests = await filtersOf(ctx, d, query, 'walked')
   const walked = selected(ctx, name, rows, tests)
   const sight = narrow || hasIdFilter(query) ? null : inSight(ctx, d)
   if (sight) {
     const ids = { rows: () => sight.ids, text: `${name} in sight`, values: [] }
     const { isExact } = await countUpTo(ctx, ids, maxInSight)
+    const test = isCandidate(ctx, query, d.search, sql.ref('path.id'))
+    if (isExact && test) {
+      const found = await filtersOf(ctx, d, query, 'found')
+      // The words of `q` come before the other values of the statement, so it is not cached.
+      return { gathered: selected(ctx, null, () => sight.rows(test), found), walked, maxTotal: null }
+    }
     if (isExact) {
       const found = query.q === undefined ? [] : await testOfCandidates(ctx, d, query)
       return { gathered: selected(ctx, `${name} in sight`, sight.rows, [...found, ...tests]), walked, maxTotal: null }
@@ -84,8 +90,12 @@ export async function waysOf(ctx: Context, d: AnyDefinition, query: QueryValues,
   }
   const ids = searchCandidates(ctx, query, d.search)
   const gathered = ids
-    ? // The words of `q` come before the other values of the statement, so it is not cached.
-      selected(ctx, null, () => foundByIds(rows(), id, sql`(${ids})`), tests)
+    ? selected(
+        ctx,
+        null,
+        () => foundByIds(ctx, rows(), d.table, sql`(${ids})`),
+        await filtersOf(ctx, d, query, 'found'),
+      )
     : selected(ctx, name, rows, await filtersOf(ctx, d, query))
   return { gathered, walked, maxTotal: maxGathered }
 }
@@ -123,15 +133,25 @@ function selected(
 
 /**
  * Returns queries of the records that a caller with a limited view sees: their ids, and their rows,
- * found by the ids. Returns null for other callers, and for records that every caller sees.
+ * found by the ids, all or only those that meet a test of `path.id`. Returns null for other callers,
+ * and for records that every caller sees.
  */
-export function inSight(ctx: Context, d: AnyDefinition): { ids: Rows<unknown>; rows: () => Rows<unknown> } | null {
+export function inSight(
+  ctx: Context,
+  d: AnyDefinition,
+): { ids: Rows<unknown>; rows: (test?: Expression<SqlBool>) => Rows<unknown> } | null {
   const owners = ctx.user?.visibleOwners ?? null
   if (owners === null || d.idsInSight === undefined) return null
   const paths = d.idsInSight(ctx, owners)
-  const ids = sql<{ id: number }>`(select distinct id from (${sql.join(paths, sql` union all `)}) as path)`
+  const ids = sql`select distinct id from (${sql.join(paths, sql` union all `)}) as path`
   return {
-    ids: ctx.db.selectFrom(ids.as('chosen')),
-    rows: () => foundByIds(d.rows(withoutVisibility(ctx), ctx.db), `${d.table}.id`, ids),
+    ids: ctx.db.selectFrom(sql`(${ids})`.as('chosen')),
+    rows: (test) =>
+      foundByIds(
+        ctx,
+        d.rows(withoutVisibility(ctx), ctx.db),
+        d.table,
+        test ? sql`(${ids} where ${test})` : sql`(${ids})`,
+      ),
   }
 }
