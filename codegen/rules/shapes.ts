@@ -17,7 +17,7 @@ import {
 } from '../read.ts'
 import type { Rule } from '../rule.ts'
 import { suggest } from './access.ts'
-import { bodiesIn, requestBodyAt, reachable, repliesIn, schemasIn, schemaTypes } from './reach.ts'
+import { bodiesIn, reachable, repliesIn, requestBodyAt, schemasIn, schemaTypes } from './reach.ts'
 
 export const operationsAreNamed: Rule = ({ document, operations, report }) => {
   const tags = (document.tags ?? []).map((tag) => tag.name)
