@@ -1,9 +1,7 @@
-// Renders src/contract/schema.gen.ts, the contract as TypeScript types, with openapi-typescript. In
-// these types a reference is an id, because handlers get ids only
-// (src/kernel/resource/named-references.ts), and descriptions are omitted, so a change of prose
-// does not change them. The types of the client package have both, and the objects that name a
-// record. openapi-typescript is imported on demand: a deployment lacks this development package and
-// must still be able to regenerate the other files.
+// Renders src/contract/schema.gen.ts with openapi-typescript, which a deployment lacks. In the
+// types of the server a reference is an id, because handlers get ids only, and descriptions are
+// omitted, so a change of prose does not change them. The types of the client package have both
+// descriptions and the objects that name a record (src/kernel/resource/named-references.ts).
 import { idsOnly } from '../src/contract/input/ids-only.ts'
 import { withAliases } from './aliases.ts'
 import { withoutProse } from './fresh.ts'

@@ -1,4 +1,4 @@
-// `npm run test:clients` generates clients from the served contract with ten generators and
+// `npm run test:clients` generates clients from the served contract with eight generators and
 // compiles them with --strict. Also tests the collection with Newman and Bruno. `-- kubb orval`
 // runs only these two. The first run installs all packages in node_modules/.cache, without install
 // scripts.
@@ -55,16 +55,6 @@ const generators: readonly Generator[] = [
     isPrinted: true,
   },
   { name: 'oazapfts', command: ['oazapfts', 'openapi.json', 'made/oazapfts.ts'], makes: 'oazapfts.ts' },
-  {
-    name: 'openapi-typescript-codegen',
-    command: ['openapi', '--input', 'openapi.json', '--output', 'made/codegen'],
-    makes: 'codegen/index.ts',
-  },
-  {
-    name: '@rtk-query/codegen-openapi',
-    command: ['rtk-query-codegen-openapi', 'rtk.config.json'],
-    makes: 'rtk.ts',
-  },
 ]
 
 const here = fileURLToPath(new URL('.', import.meta.url))
@@ -79,18 +69,11 @@ function prepare(): void {
     existsSync(join(folder, 'node_modules')) &&
     existsSync(join(folder, lock)) &&
     readFileSync(join(folder, lock), 'utf8') === readFileSync(join(here, lock), 'utf8')
-  for (const file of ['package.json', lock, 'kubb.config.mjs', 'rtk.config.json'])
-    copyFileSync(join(here, file), join(folder, file))
+  for (const file of ['package.json', lock, 'kubb.config.mjs']) copyFileSync(join(here, file), join(folder, file))
   if (!isThere) run('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund'])
   rmSync(join(folder, 'made'), { recursive: true, force: true })
   mkdirSync(join(folder, 'made'))
-  writeFileSync(join(folder, 'made/redux-api.ts'), reduxApi)
 }
-
-/** The API that the code of RTK Query extends. A generator does not write it. */
-const reduxApi = `import { createApi, fetchBaseQuery } from '@reduxjs/toolkit/query'
-export const api = createApi({ baseQuery: fetchBaseQuery({ baseUrl: '/' }), endpoints: () => ({}) })
-`
 
 /** Calls `use` with the URL of a new installation, and removes the installation afterward. */
 async function withServer<T>(use: (url: string) => Promise<T>): Promise<T> {
