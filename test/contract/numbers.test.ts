@@ -122,9 +122,22 @@ describe('numberIn', () => {
     ['0', 0, 0],
     ['1.5', undefined, 1.5],
     ['1.23456', undefined, undefined],
-    ...['', ' ', '007', '+1', '1e3', '0x10', '1,5', '1.', '.5', '1 000', '٣', 'NaN', 'Infinity', '12345678901234567'].map(
-      (text): [string, undefined, undefined] => [text, undefined, undefined],
-    ),
+    ...[
+      '',
+      ' ',
+      '007',
+      '+1',
+      '1e3',
+      '0x10',
+      '1,5',
+      '1.',
+      '.5',
+      '1 000',
+      '٣',
+      'NaN',
+      'Infinity',
+      '12345678901234567',
+    ].map((text): [string, undefined, undefined] => [text, undefined, undefined]),
   ])('reads %j as the whole number %j and the amount %j', (text, whole, amount) => {
     expect([numberIn(text, { isWhole: true }), numberIn(text, { isWhole: false })]).toEqual([whole, amount])
   })

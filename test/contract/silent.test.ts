@@ -1,5 +1,5 @@
-// Nothing that a client sends is dropped silently: what the server does not use is refused, or named
-// in a warning.
+// Nothing that a client sends is dropped silently: what the server does not use is refused, or
+// named in a warning.
 import { describe, expect, it } from 'vitest'
 import { bodySchema, fact, facts, follow, parametersOf, typesOf } from '../support/schema.ts'
 import { request, send } from './support.ts'
@@ -72,7 +72,13 @@ describe.each(updates.filter((id) => showOf(id) !== undefined))('%s', (id) => {
     const keys = (fact(id).ignorable?.keys ?? []).filter(isComparable)
     expect(keys).not.toEqual([])
     const other = (value: unknown): unknown =>
-      typeof value === 'number' ? value + 1 : typeof value === 'boolean' ? !value : Array.isArray(value) ? [...value, 1] : 'other'
+      typeof value === 'number'
+        ? value + 1
+        : typeof value === 'boolean'
+          ? !value
+          : Array.isArray(value)
+            ? [...value, 1]
+            : 'other'
     const sent = Object.fromEntries(keys.map((key) => [key, other(data[key])]))
     const { status, body } = await put({ ...data, ...sent })
     expect(status, JSON.stringify(body)).toBe(200)

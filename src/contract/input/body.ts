@@ -100,9 +100,7 @@ export const inexactNumber = (path: readonly string[]): Finding => [
  * keys that the normalization dropped cause no errors.
  */
 export function bodyFindings(value: unknown, inexact: readonly string[][]): Finding[] {
-  const found: Finding[] = inexact
-    .filter((path) => at(value, path) !== undefined)
-    .map(inexactNumber)
+  const found: Finding[] = inexact.filter((path) => at(value, path) !== undefined).map(inexactNumber)
   findTexts(value, found)
   return found
 }
