@@ -33,8 +33,18 @@ interface Page {
 
 /**
  * Yields the records of a list, page after page. `per_page` sets the size of a page, 100 unless
- * given. Throws AccordProblem.
+ * given. With `fields`, the other keys of a record are missing. Throws AccordProblem.
  */
+export function listAll<Paths extends object, Path extends ListPath<Paths>>(
+  client: AccordClient<Paths>,
+  path: Path,
+  query: ListQuery<Path, Paths> & { fields: string[] },
+): AsyncGenerator<Partial<ListedRecord<Path, Paths>>, void>
+export function listAll<Paths extends object, Path extends ListPath<Paths>>(
+  client: AccordClient<Paths>,
+  path: Path,
+  query?: ListQuery<Path, Paths>,
+): AsyncGenerator<ListedRecord<Path, Paths>, void>
 export async function* listAll<Paths extends object, Path extends ListPath<Paths>>(
   client: AccordClient<Paths>,
   path: Path,

@@ -193,6 +193,14 @@ describe('listAll', () => {
     expect(new Set(ids).size).toBe(ids.length)
   })
 
+  it('has every key of a selection as one that may be missing', async () => {
+    for await (const source of listAll(crm, '/api/admin/sources', { fields: ['name'] })) {
+      // @ts-expect-error A key that `fields` does not name is missing.
+      const id: number = source.id
+      expect([id, typeof source.name]).toEqual([undefined, 'string'])
+    }
+  })
+
   it('throws the problem of a page', async () => {
     const stranger = createAccordClient({ url: server.url })
     await expect(listAll(stranger, '/api/admin/leads').next()).rejects.toMatchObject({ code: 'unauthenticated' })

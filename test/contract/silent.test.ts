@@ -1,5 +1,5 @@
-// Nothing that a client sends is dropped silently: what the server does not use is refused, or named
-// in a warning.
+// Nothing that a client sends is dropped silently: what the server does not use is refused, or
+// named in a warning.
 import { describe, expect, it } from 'vitest'
 import { bodySchema, fact, facts, follow, parametersOf, typesOf } from '../support/schema.ts'
 import { request, send } from './support.ts'

@@ -64,6 +64,23 @@ describe('saveConfiguration', () => {
     expect(seen.status).toBe(304)
   })
 
+  it('takes back what GET shows, and calls it no change; one other value is a change', async () => {
+    await save({ [password]: 'secret', [leads]: 'Deals' })
+    const shown = await server.admin.get(path)
+    server.seen.splice(0)
+    const { status, headers } = await server.admin.put(path, shown.body)
+    expect([status, headers.etag, server.seen.at(-1)?.changed]).toEqual([200, shown.headers.etag, []])
+    const data = shown.body.data.map((each: { code: string }) =>
+      each.code === leads ? { ...each, value: 'Ours' } : each,
+    )
+    expect((await server.admin.put(path, { data })).status).toBe(200)
+    expect(server.seen.at(-1)?.changed).toEqual([leads])
+    const wrong = data.map((each: { code: string }) => (each.code === leads ? { ...each, value: 5 } : each))
+    const refused = await server.admin.put(path, { data: wrong })
+    expect([refused.status, Object.keys(refused.body.errors)]).toEqual([422, [`values.${leads}`]])
+    expect((await server.admin.put(path, {})).body.errors).toEqual({ values: ['The field is required.'] })
+  })
+
   it('tells its history in words', async () => {
     await save({ [leads]: 'Deals', 'general.settings.menu_color.brand_color': '#112233' })
     const { body } = await server.admin.get(`${path}/history`)

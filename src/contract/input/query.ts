@@ -116,7 +116,7 @@ function readValue(text: string, shape: Shape | undefined, zone: string): unknow
   if (allowed.includes('boolean')) return String(booleans.get(text) ?? text)
   // Ajv would coerce `0x10`, `1e1` and `+1` to numbers. As a list, the text is refused.
   if (allowed.includes('integer') || allowed.includes('number'))
-    return numberIn(text, { isWhole: !allowed.includes('number') }) ?? [text]
+    return numberIn(text, { isWhole: !allowed.includes('number') }) === undefined ? [text] : text.trim()
   const kind = kindOf(shape)
   if (kind === 'date') return canonicalDate(text.trim(), zone) ?? text
   if (kind === 'date-time') return canonicalTime(text.trim(), zone) ?? text

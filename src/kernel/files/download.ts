@@ -53,7 +53,7 @@ export function answerDownload(ctx: Context, fact: OperationFact, method: string
 }
 
 /**
- * Returns the ETag of a body that is no stream, where the contract has one. The reply to a write
+ * Returns the ETag of a text or a buffer, where the contract has one. The reply to a write
  * has none, because it cannot be requested again.
  */
 function tagOf({ statuses }: OperationFact, { body, etag }: DownloadParts): string | undefined {

@@ -1,10 +1,12 @@
 // Handlers that read and save the configuration. The configuration is one record
 // without an id, and each save emits one pair of events.
+import { isDeepStrictEqual } from 'node:util'
+import { bodyReader } from '../../contract/input/body-reader.ts'
 import { operations } from '../../contract/operations.gen.ts'
-import type { Schema } from '../../contract/types.ts'
+import type { Body, Schema } from '../../contract/types.ts'
 import { mask } from '../../kernel/auth/encryption.ts'
 import type { Context } from '../../kernel/context.ts'
-import { ValidationErrors } from '../../kernel/errors.ts'
+import { invalid, ValidationErrors } from '../../kernel/errors.ts'
 import type { Handler, Handlers } from '../../kernel/handler.ts'
 import { historyPage } from '../../kernel/history/history.ts'
 import type { Sight } from '../../kernel/query/event-visibility.ts'
@@ -29,7 +31,8 @@ type Values = Schema<'ConfigurationValues'>
 const saveConfiguration: Handler<'saveConfiguration'> = (ctx, { body }) =>
   transaction(ctx, async (ctx) => {
     if (ctx.ifMatch !== null) checkTag(ctx, await tagOf(ctx, await entriesOf(ctx)))
-    const sent = await checkValues(ctx, body.values)
+    const values = await valuesOf(ctx, body)
+    const sent = await checkValues(ctx, values)
     const input = { values: Object.fromEntries(sent.map(([key, value]) => [key.code, masked(key, value)])) }
     const before = await snapshotOf(ctx)
     const connection = mailboxConnection(ctx.services.config, await storedValues(ctx))
@@ -47,13 +50,32 @@ const saveConfiguration: Handler<'saveConfiguration'> = (ctx, { body }) =>
           key.kind === 'file' ? await attachLogo(ctx, key, value as number | null) : value,
         )
       }
-      isForgotten = await forgetPassword(ctx, connection, body.values)
+      isForgotten = await forgetPassword(ctx, connection, values)
       return { id: null, entity: await snapshotOf(ctx), hidden }
     })
     const forgotten = isForgotten ? ' The password of the mailbox was removed, because its connection changed.' : ''
     const data = await entriesOf(ctx)
     return withTag({ data, message: `Configuration saved.${forgotten}` }, await tagOf(ctx, data))
   })
+
+/**
+ * Returns the values to save. Entries of `data` count where they differ from what GET shows. Throws
+ * 422 for a body with neither key, and for invalid values of entries.
+ */
+async function valuesOf(ctx: Context, { values, data }: Body<'saveConfiguration'>): Promise<Values> {
+  if (data === undefined) {
+    if (values === undefined) throw invalid({ values: ['The field is required.'] })
+    return values
+  }
+  const shown = new Map((await entriesOf(ctx)).map(({ code, value }) => [code, value]))
+  const changed = data.filter(({ code, value }) => !isDeepStrictEqual(shown.get(code) ?? null, value ?? null))
+  const { config, contract } = ctx.services
+  const reading = { zone: config.timezone, strict: config.strict }
+  const sent = { values: { ...Object.fromEntries(changed.map(({ code, value }) => [code, value])), ...values } }
+  const read = bodyReader(contract, 'saveConfiguration')(sent, reading)
+  if (Object.keys(read.errors).length > 0) throw invalid(read.errors)
+  return (read.value as { values: Values }).values
+}
 
 /**
  * Removes the mailbox password when the connection changes, unless the same save sets a new
