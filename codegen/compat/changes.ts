@@ -1,12 +1,12 @@
 // The changelog of the contract, src/http/docs/guides/changes.md: the differences between the
 // versions, newest first. The documentation serves it at /api/admin/documentation/changes.
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ContractDocument } from '../read.ts'
 import { compareContracts } from './compare.ts'
-import type { Change } from './compare-schema.ts'
+import type { ContractChange } from './compare-schema.ts'
 import { versionOf } from './gate.ts'
-import { readReleased } from './released.ts'
+import { readReleased, releasedFile } from './released.ts'
 
 export const changesFile = 'src/http/docs/guides/changes.md'
 
@@ -27,9 +27,9 @@ This version keeps the contract of the last one, or says here what it breaks.
   \`accord doctor\` say which tokens still use which.
 `
 
-const line = ({ where, what }: Change): string => `- \`${where}\` ${what}.`
+const line = ({ where, what }: ContractChange): string => `- \`${where}\` ${what}.`
 
-function chapterOf(title: string, changes: readonly Change[]): string {
+function chapterOf(title: string, changes: readonly ContractChange[]): string {
   const groups = [
     ['Breaks clients', changes.filter(({ breaks }) => breaks !== undefined)],
     ['Deprecated', changes.filter(({ breaks, what }) => breaks === undefined && what.startsWith('is deprecated'))],
@@ -47,9 +47,11 @@ export function renderChanges(
   document: ContractDocument,
   { isReleased = false }: { isReleased?: boolean } = {},
 ): string {
-  const before = readReleased(root)
+  // A scratch copy of the contract has no released one.
+  const before = existsSync(join(root, releasedFile)) ? readReleased(root) : document
+  const file = join(root, changesFile)
   const [last, next] = [versionOf(before), versionOf(document)]
-  const [, history = ''] = readFileSync(join(root, changesFile), 'utf8').split(releasedMark)
+  const [, history = ''] = (existsSync(file) ? readFileSync(file, 'utf8') : '').split(releasedMark)
   const title = isReleased ? next : last === next ? `After ${last}` : next
   const chapter = chapterOf(title, compareContracts(before, document))
   return `${policy}\n${isReleased ? '' : `${chapter}\n`}${releasedMark}\n\n${isReleased ? `${chapter}\n` : ''}${history.trim()}\n`
