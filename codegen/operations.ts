@@ -97,7 +97,7 @@ export function renderOperations(contract: Contract, language: 'ts' | 'js' = 'ts
     .join('\n')
 }
 
-/** Returns the facts of each operation, which have the type `OperationFact` of operations.gen.ts. */
+/** Returns the facts of each operation, of the type `OperationFact` in operations.gen.ts. */
 export function operationFacts(document: ContractDocument): Record<string, object> {
   const listed = listOperations(document)
   return Object.fromEntries(listed.map((each) => [each.id, factOf(document, each, listed)]))

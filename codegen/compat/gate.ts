@@ -16,7 +16,7 @@ export interface Gate {
 export const versionOf = (document: ContractDocument): string =>
   String((document.info as { version?: string } | undefined)?.version)
 
-/** A candidate such as 1.0.0-rc.1 promises nothing yet: its breaking changes need only their line. */
+/** A candidate such as 1.0.0-rc.1 promises nothing yet: a breaking change needs only its line. */
 const isCandidate = (version: string): boolean => version.includes('-')
 const majorOf = (version: string): number => Number.parseInt(version, 10)
 

@@ -1,5 +1,5 @@
-// Deprecated operations, parameters and keys: notes their use by a call, and tells the caller in the
-// headers `Deprecation` (RFC 9745), `Sunset` (RFC 8594) and `Link`.
+// Deprecated operations, parameters and keys: notes their use by a call, and tells the caller in
+// the headers `Deprecation` (RFC 9745), `Sunset` (RFC 8594) and `Link`.
 import { operations } from './operations.gen.ts'
 
 /** The keys of the contract about how long a part exists. */

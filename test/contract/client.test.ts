@@ -1,5 +1,6 @@
-// A client that common tools generate from the contract, today's and that of the last release. Correct
-// programs compile with --strict and work with a real server, and incorrect programs do not compile.
+// A client that common tools generate from the contract, today's and that of the last release.
+// Correct programs compile with --strict and work with a real server, and incorrect ones do not
+// compile.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
