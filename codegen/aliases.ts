@@ -1,5 +1,5 @@
 // Completes the old names of keys. openapi.yaml keeps an old key as
-// `lead_value: { deprecated: true, x-deprecated-on: …, x-sunset: …, x-alias: estimated_value }`. The
+// `amount: { deprecated: true, x-deprecated-on: …, x-sunset: …, x-alias: lead_value }`. The
 // served contract gives it the schema of its new key, and gives old names to the filters and sort
 // keys of the operations about this record.
 import { withOldNames } from '../src/contract/old-names.ts'
@@ -68,7 +68,10 @@ function schemasBelow(document: ContractDocument, part: unknown, found = new Set
   return found
 }
 
-/** Adds the old names of filters and sort keys to the operations about a record and those of its tag. */
+/**
+ * Adds the old names of filters and sort keys to the operations about a record and those of its
+ * tag.
+ */
 function addOldParameters(document: ContractDocument): void {
   const listed = listOperations(document)
   const recordNames = (operation: Operation): OldNames => {

@@ -79,7 +79,7 @@ export type AnyOperationId = keyof typeof operations
 export function renderOperations(contract: Contract, language: 'ts' | 'js' = 'ts'): string {
   const document = withAliases(contract.document)
   const listed = listOperations(document)
-  const facts = Object.entries(factsOf(document)).map(([id, fact]) => `  ${id}: ${JSON.stringify(fact)},\n`)
+  const facts = Object.entries(operationFacts(document)).map(([id, fact]) => `  ${id}: ${JSON.stringify(fact)},\n`)
   const bases = [...new Set(listed.flatMap(({ operation }) => operation['x-events'] ?? []))].sort()
   const tags = (document.tags ?? []).map(({ name, description = '' }) => ({ name, slug: slugOf(name), description }))
   const isTs = language === 'ts'
@@ -97,8 +97,8 @@ export function renderOperations(contract: Contract, language: 'ts' | 'js' = 'ts
     .join('\n')
 }
 
-/** Returns the facts of each operation, which have the type `OperationFact` of operations.gen.ts. */
-export function factsOf(document: ContractDocument): Record<string, object> {
+/** Returns the facts of each operation, of the type `OperationFact` in operations.gen.ts. */
+export function operationFacts(document: ContractDocument): Record<string, object> {
   const listed = listOperations(document)
   return Object.fromEntries(listed.map((each) => [each.id, factOf(document, each, listed)]))
 }

@@ -6,7 +6,7 @@ import { type ContractDocument, isObject, resolve, type SchemaObject } from '../
 export type Direction = 'requests' | 'replies'
 
 /** A difference between two contracts. `breaks` says what to write instead of a breaking change. */
-export interface Change {
+export interface ContractChange {
   /** The part of the contract, such as `Lead.title in replies` or `listLeads ?sort`. */
   where: string
   /** What happened to it, in the past tense. */
@@ -22,7 +22,7 @@ export interface Compared {
   now: ContractDocument
   /** The pairs of schemas that were compared already, by direction. */
   seen: Set<string>
-  changes: Change[]
+  changes: ContractChange[]
 }
 
 export const keepBoth =

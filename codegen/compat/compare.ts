@@ -10,10 +10,10 @@ import {
   resolve,
   type SchemaObject,
 } from '../read.ts'
-import { type Change, type Compared, compareSchemas, keepBoth, noteDeprecation } from './compare-schema.ts'
+import { type Compared, type ContractChange, compareSchemas, keepBoth, noteDeprecation } from './compare-schema.ts'
 
 /** Returns the differences between two served contracts, those that break first. */
-export function compareContracts(before: ContractDocument, now: ContractDocument): Change[] {
+export function compareContracts(before: ContractDocument, now: ContractDocument): ContractChange[] {
   const all: Compared = { before, now, seen: new Set(), changes: [] }
   const fresh = new Map(listOperations(now).map((each) => [`${each.method} ${each.path}`, each]))
   const known = listOperations(before)
@@ -40,7 +40,7 @@ export function compareContracts(before: ContractDocument, now: ContractDocument
 }
 
 /** The text that names a change in breaking.txt. */
-export const keyOf = ({ where, what }: Change): string => `${where} ${what}`
+export const keyOf = ({ where, what }: ContractChange): string => `${where} ${what}`
 
 function compareOperations(all: Compared, before: Listed, now: Listed): void {
   const { id } = before

@@ -2,7 +2,7 @@
 // client, unless breaking.txt names it and the version allows it.
 import { type ContractDocument, isObject } from '../read.ts'
 import { compareContracts, keyOf } from './compare.ts'
-import type { Change } from './compare-schema.ts'
+import type { ContractChange } from './compare-schema.ts'
 
 export interface Gate {
   before: ContractDocument
@@ -16,7 +16,7 @@ export interface Gate {
 export const versionOf = (document: ContractDocument): string =>
   String((document.info as { version?: string } | undefined)?.version)
 
-/** A candidate such as 1.0.0-rc.1 promises nothing yet: its breaking changes need only their line. */
+/** A candidate such as 1.0.0-rc.1 promises nothing yet: a breaking change needs only its line. */
 const isCandidate = (version: string): boolean => version.includes('-')
 const majorOf = (version: string): number => Number.parseInt(version, 10)
 
@@ -25,7 +25,7 @@ export function gateFindings({ before, now, accepted, today }: Gate): string[] {
   const [last, next] = [versionOf(before), versionOf(now)]
   const changes = compareContracts(before, now)
   const lines = accepted.split('\n').filter((line) => line !== '' && !line.startsWith('#'))
-  const isListed = (change: Change): boolean =>
+  const isListed = (change: ContractChange): boolean =>
     lines.some((line) => line.startsWith(`${keyOf(change)} — `) && line.length > keyOf(change).length + 3)
   const mayBreak = isCandidate(last) || majorOf(next) > majorOf(last)
   const findings: string[] = []
@@ -53,7 +53,7 @@ export function gateFindings({ before, now, accepted, today }: Gate): string[] {
 }
 
 /** New operations, parameters and keys say since which version they exist. */
-const sinceFindings = (changes: readonly Change[], last: string): string[] =>
+const sinceFindings = (changes: readonly ContractChange[], last: string): string[] =>
   changes.flatMap(({ where, added }) => {
     const since = added?.['x-since']
     if (added === undefined || (typeof since === 'string' && since !== last)) return []

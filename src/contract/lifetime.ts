@@ -1,5 +1,6 @@
-// Deprecated operations, parameters and keys: notes their use by a call, and tells the caller in the
-// headers `Deprecation` (RFC 9745), `Sunset` (RFC 8594) and `Link`.
+// Deprecated operations, parameters and keys: notes their use by a call, and tells the caller in
+// the headers `Deprecation` (RFC 9745), `Sunset` (RFC 8594) and `Link`.
+import { operations } from './operations.gen.ts'
 
 /** The keys of the contract about how long a part exists. */
 export interface Lifetime {
@@ -35,7 +36,7 @@ export function noteUse(uses: Use[], name: string, part: Lifetime): void {
     uses.push({ name, on: part['x-deprecated-on'] ?? '', sunset: part['x-sunset'] ?? '' })
 }
 
-const changesPath = '/api/admin/documentation/changes'
+const changesPath = `${operations.getDocumentation.path}/changes`
 
 /** Returns the headers for a call that used deprecated parts. Returns none for other calls. */
 export function deprecationHeaders(uses: readonly Use[], successor: string | undefined): Record<string, string> {

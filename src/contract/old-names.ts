@@ -4,22 +4,22 @@
 import { componentOf } from './input/open-schema.ts'
 import type { Lifetime } from './lifetime.ts'
 
-export interface Schema extends Lifetime {
+export interface KeySchema extends Lifetime {
   $ref?: string
-  properties?: Record<string, Schema>
-  items?: Schema
-  anyOf?: Schema[]
-  oneOf?: Schema[]
-  allOf?: Schema[]
+  properties?: Record<string, KeySchema>
+  items?: KeySchema
+  anyOf?: KeySchema[]
+  oneOf?: KeySchema[]
+  allOf?: KeySchema[]
 }
 
 type Json = Record<string, unknown>
-type Carry = (schema: Schema | undefined, value: unknown) => unknown
+type Carry = (schema: KeySchema | undefined, value: unknown) => unknown
 
 const carriers = new WeakMap<object, Carry>()
 
 /** Returns the value with each old key beside its new key, and the other way round. */
-export function withOldNames(document: object, schema: Schema | undefined, value: unknown): unknown {
+export function withOldNames(document: object, schema: KeySchema | undefined, value: unknown): unknown {
   const carry = carriers.get(document) ?? createCarry(document)
   carriers.set(document, carry)
   return carry(schema, value)
@@ -83,9 +83,9 @@ export function oldNamesOf(document: object, operation: { path: string; method: 
   )
 }
 
-const schemaAt = (document: object, $ref: string): Schema => componentOf(document, $ref) as Schema
+const schemaAt = (document: object, $ref: string): KeySchema => componentOf(document, $ref) as KeySchema
 
-const follow = (document: object, schema: Schema | undefined): Schema | undefined =>
+const follow = (document: object, schema: KeySchema | undefined): KeySchema | undefined =>
   schema?.$ref === undefined ? schema : follow(document, schemaAt(document, schema.$ref))
 
 interface Operation {
@@ -95,7 +95,7 @@ interface Operation {
 }
 
 /** Returns the schema of the JSON reply of an operation. */
-export function replySchemaOf(document: object, { path, method, status }: Operation): Schema | undefined {
+export function replySchemaOf(document: object, { path, method, status }: Operation): KeySchema | undefined {
   const { paths } = document as Record<'paths', Record<string, Record<string, { responses?: Record<string, Reply> }>>>
   const reply = paths[path]?.[method]?.responses?.[status]
   const found = reply?.$ref === undefined ? reply : (schemaAt(document, reply.$ref) as Reply)
@@ -104,11 +104,11 @@ export function replySchemaOf(document: object, { path, method, status }: Operat
 
 interface Reply {
   $ref?: string
-  content?: Record<string, { schema?: Schema }>
+  content?: Record<string, { schema?: KeySchema }>
 }
 
 /** Returns the schema of the record that an operation answers, or of the records in its list. */
-export function recordSchemaOf(document: object, operation: Operation): Schema | undefined {
+export function recordSchemaOf(document: object, operation: Operation): KeySchema | undefined {
   const data = follow(document, follow(document, replySchemaOf(document, operation))?.properties?.data)
   return follow(document, data?.items) ?? data
 }

@@ -131,6 +131,33 @@ describe('a call', () => {
   })
 })
 
+describe('a newer server', () => {
+  const answering = (body: object, status = 200): AccordClient =>
+    createAccordClient({
+      url: 'http://a',
+      fetch: async () =>
+        new Response(JSON.stringify(body), { status, headers: { 'content-type': 'application/json' } }),
+    })
+
+  it('may send keys, values of enums, problem codes and events that the client does not know', async () => {
+    const lead = { id: 7, status: 9, mood: 'new key' }
+    const page = { data: [lead], links: {}, meta: { next_cursor: null, mood: 1 } }
+    const found: unknown[] = []
+    for await (const each of listAll(answering(page), '/api/admin/leads')) found.push(each)
+    expect(found).toEqual([lead])
+    const problem = { status: 418, code: 'too_hot', message: 'Wait.', errors: { mood: ['No.'] }, mood: 1 }
+    await expect(unwrap(answering(problem, 418).GET('/api/admin/tags'))).rejects.toMatchObject({
+      status: 418,
+      code: 'too_hot',
+      errors: { mood: ['No.'] },
+    })
+    const secret = `whsec_${Buffer.from('a secret of a webhook for tests').toString('base64')}`
+    const body = JSON.stringify({ id: 'evt_1', type: 'mood.change.after', data: { mood: 1 } })
+    const headers = signatureHeaders({ id: 'msg_1', at: new Date(), body, secrets: [secret] })
+    expect(verifyWebhook({ body, headers }, secret)).toEqual(JSON.parse(body))
+  })
+})
+
 describe('a retry', () => {
   const trying = (replies: (Response | Error)[]) => {
     const sent: Request[] = []

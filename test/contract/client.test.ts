@@ -1,5 +1,6 @@
-// A client that common tools generate from the contract: correct programs compile with --strict and
-// work with a real server, and incorrect programs do not compile.
+// A client that common tools generate from the contract, today's and that of the last release.
+// Correct programs compile with --strict and work with a real server, and incorrect ones do not
+// compile.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
@@ -7,6 +8,7 @@ import openapiTS, { astToString } from 'openapi-typescript'
 import ts from 'typescript'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { adminPassword, contract } from '../support/app.ts'
+import { releasedContract } from '../support/contract.ts'
 import { listeningServer } from '../support/listening.ts'
 import { useOne } from '../support/using.ts'
 
@@ -88,41 +90,40 @@ export function mistakes(client: Client<paths>) {
 }
 `
 
-let folder: string
-let complaints: string[]
-
-beforeAll(async () => {
-  mkdirSync(cache, { recursive: true })
-  folder = mkdtempSync(join(cache, 'accord-client-'))
-  writeFileSync(join(folder, 'package.json'), '{"type":"module"}')
-  writeFileSync(
-    join(folder, 'schema.d.ts'),
-    // The contract as the server sends it.
-    astToString(await openapiTS(JSON.stringify(contract))),
-  )
-  const file = join(folder, 'scenario.ts')
-  writeFileSync(file, scenario)
-  const program = ts.createProgram([file], {
-    strict: true,
-    exactOptionalPropertyTypes: true,
-    noUncheckedIndexedAccess: true,
-    skipLibCheck: true,
-    target: ts.ScriptTarget.ES2022,
-    module: ts.ModuleKind.NodeNext,
-    moduleResolution: ts.ModuleResolutionKind.NodeNext,
-    lib: ['lib.es2022.d.ts', 'lib.dom.d.ts', 'lib.dom.iterable.d.ts'],
-    types: [],
-  })
-  complaints = ts.getPreEmitDiagnostics(program).map(({ messageText, start, file }) => {
-    const line = file?.getLineAndCharacterOfPosition(start ?? 0).line ?? 0
-    return `line ${line + 1}: ${ts.flattenDiagnosticMessageText(messageText, '\n')}`
-  })
-  program.emit()
-})
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
-
-describe('a client generated with openapi-typescript and openapi-fetch', () => {
+describe.each([
+  ['today', () => contract],
+  ['with the last release', releasedContract],
+])('a client that openapi-typescript and openapi-fetch generated %s', (_when, read) => {
   const server = useOne(() => listeningServer({ adminPassword }))
+  let folder: string
+  let complaints: string[]
+
+  beforeAll(async () => {
+    mkdirSync(cache, { recursive: true })
+    folder = mkdtempSync(join(cache, 'accord-client-'))
+    writeFileSync(join(folder, 'package.json'), '{"type":"module"}')
+    // The contract as the server sends it, or sent it.
+    writeFileSync(join(folder, 'schema.d.ts'), astToString(await openapiTS(JSON.stringify(read()))))
+    const file = join(folder, 'scenario.ts')
+    writeFileSync(file, scenario)
+    const program = ts.createProgram([file], {
+      strict: true,
+      exactOptionalPropertyTypes: true,
+      noUncheckedIndexedAccess: true,
+      skipLibCheck: true,
+      target: ts.ScriptTarget.ES2022,
+      module: ts.ModuleKind.NodeNext,
+      moduleResolution: ts.ModuleResolutionKind.NodeNext,
+      lib: ['lib.es2022.d.ts', 'lib.dom.d.ts', 'lib.dom.iterable.d.ts'],
+      types: [],
+    })
+    complaints = ts.getPreEmitDiagnostics(program).map(({ messageText, start, file }) => {
+      const line = file?.getLineAndCharacterOfPosition(start ?? 0).line ?? 0
+      return `line ${line + 1}: ${ts.flattenDiagnosticMessageText(messageText, '\n')}`
+    })
+    program.emit()
+  })
+  afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
   it('compiles under --strict where it is right, and nowhere else', () => {
     expect(complaints).toEqual([])

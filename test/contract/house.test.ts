@@ -246,7 +246,7 @@ describe('files', () => {
 describe('the contract', () => {
   it('knows these words of our own and no other', () => {
     const words =
-      'ability any-origin any-user areas bytes carried-by deferred derived entity events explicit-null headers hint line no-event permission reference served-by value'.split(
+      'ability alias aliases any-origin any-user areas bytes carried-by deferred deprecated-on derived entity events explicit-null headers hint line no-event permission reference replaced-by served-by since sunset value'.split(
         ' ',
       )
     expect([...new Set(extensionKeys.map(({ name }) => name))].sort()).toEqual(words.map((word) => `x-${word}`))

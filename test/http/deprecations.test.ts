@@ -1,5 +1,5 @@
-// A renamed key, from its first release to its removal: old and new clients work side by side, calls
-// that use the old name are told so, and the gate lets the old name go only after its sunset.
+// A renamed key, from its first release to its removal: old and new clients work side by side,
+// calls that use the old name are told so, and the gate lets the old name go only after its sunset.
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { gateFindings } from '../../codegen/compat/gate.ts'

@@ -9,5 +9,5 @@ export const contract = read('src/contract/document.gen.json')
 /** The contract of the last release (codegen/compat). */
 export const releasedContract = (): Record<string, unknown> => read('test/contract/released.json')
 
-/** The contract of the clients in a test: with ACCORD_TEST_CLIENTS=released that of the last release. */
+/** The contract of a test's clients: with ACCORD_TEST_CLIENTS=released that of the last release. */
 export const clientContract = process.env.ACCORD_TEST_CLIENTS === 'released' ? releasedContract() : contract

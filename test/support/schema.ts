@@ -1,7 +1,7 @@
 // Reads facts from the contract for generated tests: the body, parameters and examples of an
 // operation, and the properties that refer to other records.
 
-import { factsOf } from '../../codegen/operations.ts'
+import { operationFacts } from '../../codegen/operations.ts'
 import {
   type ContractDocument,
   type Listed,
@@ -17,7 +17,7 @@ import { clientContract, contract } from './contract.ts'
 export type { SchemaObject } from '../../codegen/read.ts'
 
 export const document = clientContract as ContractDocument
-const known = (clientContract === contract ? operations : factsOf(document)) as Record<string, OperationFact>
+const known = (clientContract === contract ? operations : operationFacts(document)) as Record<string, OperationFact>
 export const facts = Object.entries(known)
 
 export function fact(id: string): OperationFact {

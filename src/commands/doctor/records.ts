@@ -91,6 +91,24 @@ export async function checkFailedJobs({ db }: Store): Promise<CheckResult> {
     : `${count} failed for good. See: accord jobs list --state buried. To run them again: accord jobs retry`
 }
 
+/** Names the tokens that use deprecated parts of the contract, which an upgrade may remove. */
+export async function checkDeprecatedUses({ db }: Store): Promise<CheckResult> {
+  const rows = await db
+    .selectFrom('deprecated_uses')
+    .innerJoin('tokens', 'tokens.id', 'deprecated_uses.token_id')
+    .select(['tokens.id', 'tokens.name', 'deprecated_uses.name as part', 'sunset', 'deprecated_uses.last_used_at'])
+    .orderBy('sunset')
+    .orderBy('tokens.id')
+    .limit(maxNamed)
+    .execute()
+  return rows.map(
+    ({ id, name, part, sunset, last_used_at: at }) =>
+      new Hint(
+        `token ${id} (${name}) used ${part} on ${at.slice(0, 10)}, which is promised until ${sunset}. See: GET /api/admin/tokens/${id}`,
+      ),
+  )
+}
+
 const maxNamed = 3
 
 /**

@@ -24,7 +24,7 @@ export const guides: readonly Guide[] = [
   { name: 'custom-attributes', title: 'Custom attributes', summary: 'Fields of your own on records.' },
   { name: 'imports', title: 'Imports', summary: 'Records from CSV and Excel files.' },
   { name: 'campaigns', title: 'Campaigns', summary: 'Audiences, consent, tests and unsubscribing.' },
-  { name: 'changes', title: 'Changes', summary: 'Each version of the contract, and what may change.' },
+  { name: 'changes', title: 'Changes', summary: 'Each version of the contract, and the promise to clients.' },
 ]
 
 const generated: Readonly<Record<string, (contract: ServedDocument) => string>> = {
