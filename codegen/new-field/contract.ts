@@ -1,4 +1,5 @@
-// Adds a field to the text of openapi.yaml: the property in replies and bodies, its filters and sort
+// Adds a field to the text of openapi.yaml: the property in replies and bodies, its filters and
+// sort
 // names, and its value in examples.
 import {
   type Contract,
@@ -10,10 +11,10 @@ import {
   resolve,
   type SchemaObject,
 } from '../read.ts'
-import { exampleOf, type Field, filterParameters, pascal, propertyLines } from './field.ts'
+import { exampleText, type Field, filterParameters, pascal, propertyLines } from './field.ts'
 
 /** The parts of the contract that know the fields of a resource. */
-export interface ResourceParts {
+export interface FieldPlaces {
   list: string
   /** The name of the schema of a record, and all schemas of replies with its fields. */
   schema: string
@@ -26,8 +27,10 @@ export interface ResourceParts {
 const nameOf = (part: unknown): string | undefined =>
   isObject(part) && typeof part.$ref === 'string' ? refPath(part.$ref).at(-1) : undefined
 
-/** Finds a resource by the last segment of its path. Throws an error for a user who misspelled it. */
-export function resourceParts({ source }: Contract, slug: string): ResourceParts {
+/**
+ * Finds a resource by the last segment of its path. Throws an error for a user who misspelled it.
+ */
+export function fieldPlaces({ source }: Contract, slug: string): FieldPlaces {
   const operations = listOperations(source)
   const at = (method: string, path: string) =>
     operations.find((each) => each.method === method && each.path === path)?.operation
@@ -47,7 +50,7 @@ export function resourceParts({ source }: Contract, slug: string): ResourceParts
   )
   const schemas = source.components?.schemas ?? {}
   if (schemas[schema] === undefined || bodies.some((name) => name === undefined))
-    throw new Error(`The records or bodies of ${slug} are no named schemas: add the field by hand.`)
+    throw new Error(`The records or bodies of ${slug} have no named schemas: add the field by hand.`)
   return {
     list: found.id,
     schema,
@@ -65,8 +68,10 @@ function recordOf(source: Contract['source'], get: Operation | undefined): strin
 
 type Lines = (string | string[])[]
 
-/** Returns the text of the contract with the field. Throws if the resource has the field already. */
-export function withField(contract: Contract, parts: ResourceParts, field: Field): string {
+/**
+ * Returns the text of the contract with the field. Throws if the resource has the field already.
+ */
+export function withField(contract: Contract, parts: FieldPlaces, field: Field): string {
   const { source, lineOf } = contract
   const { name } = field
   const schemas = (source.components?.schemas ?? {}) as Record<string, SchemaObject>
@@ -138,7 +143,10 @@ function addToList(editor: Editor, at: Path, added: readonly string[], next?: st
   lines[line - 1] = [...rest, ...(longer.length <= 120 ? [longer] : asBlock(longer))]
 }
 
-/** Adds the names for both directions. A list that shares its names with others gets names of its own. */
+/**
+ * Adds the names for both directions. A list that shares its names with others gets names of its
+ * own.
+ */
 function addSortNames(editor: Editor, sort: string, name: string): void {
   const { contract, lines } = editor
   const at: Path = ['components', 'parameters', sort, 'schema', 'items']
@@ -162,7 +170,9 @@ function asBlock(line: string): string[] {
   return [key, ...values.split(', ').map((value) => `${' '.repeat(indentOf(line) + 2)}- ${value}`)]
 }
 
-/** Returns the line before which a new property stands: that of the first known name, or the end. */
+/**
+ * Returns the line before which a new property stands: that of the first known name, or the end.
+ */
 function placeIn(contract: Contract, schema: string, names: readonly string[]): number {
   const at: Path = ['components', 'schemas', schema]
   const known = valueAt(contract, at) as Record<string, unknown>
@@ -188,10 +198,11 @@ function addToExamples(editor: Editor, schema: string, field: Field): void {
     if (done.has(line)) return
     done.add(line)
     const text = textAt(editor, line)
-    if (/^\s*created_at:/.test(text)) before(line, [`${' '.repeat(indentOf(text))}${field.name}: ${exampleOf(field)}`])
+    if (/^\s*created_at:/.test(text))
+      before(line, [`${' '.repeat(indentOf(text))}${field.name}: ${exampleText(field)}`])
     else {
       const rest = [lines[line - 1] ?? []].flat().slice(0, -1)
-      lines[line - 1] = [...rest, text.replaceAll('created_at:', `${field.name}: ${exampleOf(field)}, created_at:`)]
+      lines[line - 1] = [...rest, text.replaceAll('created_at:', `${field.name}: ${exampleText(field)}, created_at:`)]
     }
   }
   // Schemas with the same fields share the examples, which the first of them changes.
@@ -209,7 +220,7 @@ const enumSchema = (schema: string, field: Field): string[] => [
 ]
 
 /** Adds the parameters to every operation that sorts by the same names. */
-function addParameters({ contract, lines, before }: Editor, { sort }: ResourceParts, keys: readonly string[]): void {
+function addParameters({ contract, lines, before }: Editor, { sort }: FieldPlaces, keys: readonly string[]): void {
   const done = new Set<number>()
   for (const [path, item] of Object.entries(contract.source.paths ?? {}))
     for (const [method, operation] of Object.entries(item)) {

@@ -63,7 +63,7 @@ export const bounds = ({ type, min, max }: Field): [number, number] =>
   type === 'integer' ? [min ?? 0, max ?? 2_147_483_647] : [min ?? 0, max ?? 99_999_999_999.9999]
 
 /** A value for examples. */
-export function exampleOf(field: Field): string {
+export function exampleText(field: Field): string {
   const middle = Math.floor(bounds(field).reduce((sum, each) => sum + Math.min(each, 100), 0) / 2)
   const examples: Record<FieldType, string> = {
     string: sentence(field.name).slice(0, field.maxLength),
@@ -119,7 +119,7 @@ const times = { gt: 'after', gte: 'at or after', lt: 'before', lte: 'at or befor
 /** The filter parameters of the field. A long text has none. */
 export function filterParameters(field: Field, schema: string): FilterParameter[] {
   const { name, type, maxLength } = field
-  const key = `${schema}${pascal(name)}`
+  const key = `Filter${schema}${pascal(name)}`
   const parameter = (suffix: string, operator: string, description: string, shape: string[]): FilterParameter => ({
     key: `${key}${suffix}`,
     lines: [
@@ -167,7 +167,7 @@ export function filterParameters(field: Field, schema: string): FilterParameter[
     ],
     date: () => ranged('{ type: string, format: date }', times),
     datetime: () => ranged("{ $ref: '#/components/schemas/Instant' }", times),
-    enum: () => listed(`{ $ref: '#/components/schemas/${key}' }`),
+    enum: () => listed(`{ $ref: '#/components/schemas/${schema}${pascal(name)}' }`),
   }
   return made[type]()
 }

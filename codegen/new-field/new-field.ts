@@ -5,13 +5,13 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { nextMigration, runNode, withLineAfter } from '../new-resource/new-resource.ts'
 import { contractFile, findRoot, readContract } from '../read.ts'
-import { type ResourceParts, resourceParts, withField } from './contract.ts'
+import { type FieldPlaces, fieldPlaces, withField } from './contract.ts'
 import { type Field, fieldOf, importsOf, migrationColumns, sliceLines, usage } from './field.ts'
 
-/** Writes the field and returns the paths of the written files, and what is left to do by hand. */
+/** Writes the field and returns the paths of the written files, and the lines to write by hand. */
 export function newField(root: string, slug: string, field: Field): { written: string[]; left: string[] } {
   const contract = readContract(root)
-  const parts = resourceParts(contract, slug)
+  const parts = fieldPlaces(contract, slug)
   const slice = sliceOf(root, parts)
   const { table, text, left } = withLines(slice.text, parts, field)
   const migration = nextMigration(root, `${table}_${field.name}`)
@@ -26,7 +26,7 @@ export function newField(root: string, slug: string, field: Field): { written: s
   return { written: [...files.keys()], left }
 }
 
-function sliceOf(root: string, { list }: ResourceParts): { path: string; text: string } {
+function sliceOf(root: string, { list }: FieldPlaces): { path: string; text: string } {
   const folder = join(root, 'src/resources')
   for (const path of readdirSync(folder, { recursive: true, encoding: 'utf8' })) {
     if (!path.endsWith('.ts')) continue
@@ -57,8 +57,11 @@ function migrationOf(table: string, field: Field): string {
   ].join('\n')
 }
 
-/** Returns the text of a slice with the lines of the field, and those that have to be written by hand. */
-function withLines(text: string, { schema }: ResourceParts, field: Field) {
+/**
+ * Returns the text of a slice with the lines of the field, and those that have to be written by
+ * hand.
+ */
+function withLines(text: string, { schema }: FieldPlaces, field: Field) {
   const table = /\n\s*table: '(\w+)'/.exec(text)?.[1]
   if (table === undefined) throw new Error('The slice names no table: add the field by hand.')
   const isBody = /\n\s*toRow: async \(body\b/.test(text)
@@ -88,7 +91,9 @@ function withLines(text: string, { schema }: ResourceParts, field: Field) {
   return { table, text: changed, left }
 }
 
-/** Returns `toRow` with the columns added wherever it writes them out, or undefined if it does not. */
+/**
+ * Returns `toRow` with the columns added wherever it writes them out, or undefined if it does not.
+ */
 function withColumns(rule: string, name: string, columns: string): string | undefined {
   const named = rule.replace(/(toRow: async \(\{[^}]*?),? \}/, `$1, ${name} }`)
   const written = named
@@ -103,7 +108,8 @@ function withColumns(rule: string, name: string, columns: string): string | unde
 function withImport(text: string, name: string, file: string): string {
   const known = new RegExp(`import \\{([^}]*)\\} from '(?:\\.\\./)+${file.replaceAll('.', '\\.')}'`)
   const [line, names = ''] = known.exec(text) ?? []
-  if (line === undefined) return text.replace(/\nimport /, `\nimport { ${name} } from '../../${file}'\nimport `)
+  if (line === undefined)
+    return text.replace(/\nimport /, `\n${['import {', name, '} from', `'../../${file}'`].join(' ')}\nimport `)
   if (new RegExp(`\\b${name}\\b`).test(names)) return text
   return text.replace(line, line.replace('{', `{ ${name},`))
 }

@@ -236,7 +236,9 @@ async function filterFault(list: string, rows: readonly Row[], filter: ListFilte
   return excludes ? null : `${list} ${parameter}: no value excludes a record`
 }
 
-/** Tests a filter by something that rows show only as a part, such as `phone` in `contact_numbers`. */
+/**
+ * Tests a filter by something that rows show only as a part, such as `phone` in `contact_numbers`.
+ */
 async function hiddenFault(
   list: string,
   rows: readonly Row[],
@@ -320,7 +322,9 @@ const isAlwaysNull = (name: string): boolean =>
     ({ properties }) => properties?.[name]?.type === 'null',
   )
 
-/** A list of records has a column of its singular: `products` is `product`, `leads` is `lead_ids`. */
+/**
+ * A list of records has a column of its singular: `products` is `product`, `leads` is `lead_ids`.
+ */
 const isPartColumn = (column: string, name: string): boolean =>
   [name.replace(/s$/, ''), `${name.replace(/s$/, '')}_ids`].includes(column)
 

@@ -266,7 +266,10 @@ function spread(values: readonly unknown[]): unknown[] {
   )
 }
 
-/** Returns the values of a field that a row shows, also as a flag; undefined for a field that it does not show. */
+/**
+ * Returns the values of a field that a row shows, also as a flag; undefined for a field that it
+ * does not show.
+ */
 export function shownBy(row: Row, field: string): unknown[] | undefined {
   const found = valuesAt(row, field)
   if (found) return found

@@ -18,7 +18,7 @@ export type CsvColumns<Reply> = CsvColumn<Reply>[]
 export const plain = <Name extends string>(...names: Name[]): CsvColumns<Record<Name, Cell>> =>
   names.map((name) => ({ name, cell: (reply) => reply[name] }))
 
-/** The properties of every reply whose values are no cells, each with its columns. */
+/** The properties of every reply whose values do not fit in a cell, each with its columns. */
 type FurtherColumns<Reply> = {
   [K in keyof Reply as object extends Pick<Reply, K> ? never : Reply[K] extends Cell ? never : K]: CsvColumns<Reply>
 } & Partial<Record<keyof Reply, CsvColumns<Reply>>>

@@ -96,7 +96,7 @@ const bodySchemas: Record<ImportType, string> = {
 }
 
 /**
- * Returns the columns of a type that are no attributes: one for each text, number, flag and
+ * Returns the columns of a type without attributes: one for each text, number, flag and
  * reference of the body that creates a record, and those of `further`.
  */
 export function builtInColumns(contract: object, type: ImportType): ImportColumn[] {
