@@ -41,7 +41,7 @@ export function newResource(root: string, { slug, reference, choice }: Wish): st
     checkReference: refers ? 'checkReference, ' : '',
     sentKeys: [refers?.reference, chosen?.choice].map((key) => (key === undefined ? '' : `, ${key}`)).join(''),
   }
-  const migration = nextMigration(root, names)
+  const migration = nextMigration(root, names.table)
   const files = new Map([
     [contractFile, withResource(readContract(root), names)],
     [`db/migrations/${migration}.ts`, fill('migration.ts', names)],
@@ -110,7 +110,7 @@ function referenceOf(root: string, singular: string): ReferenceNames & { newFilt
   }
 }
 
-function nextMigration(root: string, { table }: Names): string {
+export function nextMigration(root: string, table: string): string {
   const numbers = readdirSync(join(root, 'db/migrations')).map((file) => Number.parseInt(file, 10) || 0)
   return `${String(Math.max(...numbers) + 1).padStart(4, '0')}_${table}`
 }
@@ -118,7 +118,7 @@ function nextMigration(root: string, { table }: Names): string {
 /**
  * Returns the text of the file with `line` inserted after the last line that matches the pattern.
  */
-function withLineAfter(root: string, path: string, pattern: RegExp, line: string): string {
+export function withLineAfter(root: string, path: string, pattern: RegExp, line: string): string {
   const lines = readFileSync(join(root, path), 'utf8').split('\n')
   const last = lines.findLastIndex((each) => pattern.test(each))
   if (last < 0) throw new Error(`${path} has no line like ${pattern}: register the resource there by hand.`)
@@ -160,7 +160,7 @@ function withResource(contract: Contract, names: Filling): string {
   return lines.join('\n')
 }
 
-const run = (root: string, args: string[]): number =>
+export const runNode = (root: string, args: string[]): number =>
   spawnSync(process.execPath, args, { cwd: root, stdio: 'inherit' }).status ?? 1
 
 function wishOf(args: string[]): Wish | undefined {
@@ -186,13 +186,13 @@ function main(args: string[]): number {
     const written = newResource(root, wish)
     for (const path of written) console.log(`wrote ${path}`)
     const code = written.filter((path) => path.endsWith('.ts'))
-    run(root, ['node_modules/@biomejs/biome/bin/biome', 'format', '--write', '--vcs-enabled=false', ...code])
+    runNode(root, ['node_modules/@biomejs/biome/bin/biome', 'format', '--write', '--vcs-enabled=false', ...code])
   } catch (error) {
     console.error((error as Error).message)
     return 1
   }
   // Regenerates in a new process, because this process has loaded the old list of events.
-  const status = run(root, [...process.execArgv, 'codegen/regenerate.ts'])
+  const status = runNode(root, [...process.execArgv, 'codegen/regenerate.ts'])
   console.log(
     `\nNext: add its fields. If other slices will import it, move it to the left in the order of ${orderFile}.`,
   )

@@ -64,12 +64,14 @@ export type Data<O extends OperationId> = Json<O> extends { data: infer D } ? (D
 export type SortName<O extends OperationId> =
   Query<O> extends { sort?: (infer S)[] } ? (S extends `-${string}` ? never : S & string) : never
 
-/** The query parameters of lists that are no filters of a resource's own fields. */
+/** The query parameters of lists that do not filter by a resource's own fields. */
 type ListParameter =
   | ('page' | 'per_page' | 'count' | 'cursor' | 'sort' | 'include' | 'fields' | 'q')
   | ('id' | 'created_at' | 'updated_at' | 'custom_attributes')
 
-/** The fields that a list filters by. `lead_value[gte]` and `lead_value[lte]` filter by one field. */
+/**
+ * The fields that a list filters by. `lead_value[gte]` and `lead_value[lte]` filter by one field.
+ */
 export type FilterName<O extends OperationId> = Exclude<
   keyof Query<O> extends infer P ? (P extends `${infer Field}[${string}]` ? Field : P & string) : never,
   ListParameter
@@ -77,7 +79,9 @@ export type FilterName<O extends OperationId> = Exclude<
 
 type KeysOf<T> = T extends unknown ? keyof T & string : never
 
-/** The properties that the bodies of two operations may have. Attributes of installations are none. */
+/**
+ * The properties that the bodies of two operations may have, without attributes of installations.
+ */
 export type BodyField<C extends OperationId, U extends OperationId> = Exclude<
   KeysOf<Body<C>> | KeysOf<Body<U>>,
   'custom_attributes'

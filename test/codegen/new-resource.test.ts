@@ -8,19 +8,9 @@ import { promisify } from 'node:util'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { choiceOf, namesOf } from '../../codegen/new-resource/names.ts'
 import { useFolder } from '../support/folders.ts'
+import { copied } from './copied.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
-const copied = [
-  'src',
-  'db',
-  'codegen',
-  'test',
-  'openapi.yaml',
-  'package.json',
-  'tsconfig.json',
-  'biome.json',
-  '.gitignore',
-]
 const run = promisify(execFile)
 
 /** Adds the field `shelf` to locations by the steps in "Add a stored field" of CONTRIBUTING. */

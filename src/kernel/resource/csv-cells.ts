@@ -1,5 +1,7 @@
 // Turns values of replies into CSV cells, in the form that imports read. A list is
 // one cell, an address has one column per part, and a reference is the id of its record.
+import { componentOf } from '../../contract/input/open-schema.ts'
+
 export type Cell = string | number | boolean | null
 
 /** A column of the CSV file. `name` is its header; `cell` returns its cell for a record. */
@@ -15,6 +17,27 @@ export type CsvColumns<Reply> = CsvColumn<Reply>[]
 /** Returns columns whose values become cells without conversion. */
 export const plain = <Name extends string>(...names: Name[]): CsvColumns<Record<Name, Cell>> =>
   names.map((name) => ({ name, cell: (reply) => reply[name] }))
+
+/** The properties of every reply whose values do not fit in a cell, each with its columns. */
+type FurtherColumns<Reply> = {
+  [K in keyof Reply as object extends Pick<Reply, K> ? never : Reply[K] extends Cell ? never : K]: CsvColumns<Reply>
+} & Partial<Record<keyof Reply, CsvColumns<Reply>>>
+
+/**
+ * Returns the columns of a record, in the order of its schema in the contract: one for each text,
+ * number and flag, and those of `further`. A property that only some replies have gets no column.
+ */
+export function recordColumns<Reply>(
+  contract: object,
+  schema: string,
+  further: FurtherColumns<Reply>,
+): CsvColumns<Reply> {
+  const { required } = componentOf(contract, `#/components/schemas/${schema}`) as { required: string[] }
+  return required.flatMap((name) => {
+    const columns = Object.hasOwn(further, name) ? further[name as keyof typeof further] : undefined
+    return columns ?? [{ name, cell: (reply) => reply[name as keyof Reply] as Cell }]
+  })
+}
 
 /** Returns the column with the name of a referenced record, as the reply shows it. */
 export const nameColumn = <Reference extends string>(

@@ -79,7 +79,8 @@ export interface RowPlan<Columns = Record<string, unknown>> {
 export type WithoutColumn<Field extends string> = Record<Field, 'links' | 'rows' | 'other columns' | 'this request'>
 
 /**
- * The default of type parameters that the compiler infers last. With `unknown`, an error in one part
+ * The default of type parameters that the compiler infers last. With `unknown`, an error in one
+ * part
  * of a definition would cause one in each use of a row.
  */
 // biome-ignore lint/suspicious/noExplicitAny: it replaces types only after another error

@@ -1,6 +1,8 @@
 // Validates activities by type, beyond the schema of the body.
+
 import { DateTime } from 'luxon'
 import type { Schema } from '../../contract/types.ts'
+import { warn } from '../../kernel/context.ts'
 import type { Writing } from '../../kernel/resource/define-resource.ts'
 import { stamp } from '../../kernel/runtime/clock.ts'
 import { textKey } from '../../kernel/values/names.ts'
@@ -86,6 +88,9 @@ export async function toActivityRow(body: ActivityBody, writing: Writing<Current
     errors.invalid('type', 'The type of an activity cannot be changed.')
   const isAllDay = !isRecord(type) && (body.is_all_day ?? current?.is_all_day === 1)
   const texts = mergeTexts(body, writing, type)
+  if (isRecord(type))
+    for (const name of ['schedule_from', 'schedule_to', 'is_all_day'] as const)
+      if (body[name]) warn(writing.ctx, name, `A ${type} has no times, so the value was left out.`)
   if (isAllDay) {
     const days = wholeDays(texts, writing.ctx.services.config.timezone)
     if (days === null) errors.invalid('schedule_to', 'The days must be in the years 1 to 9999.')

@@ -34,7 +34,9 @@ interface Filter {
   text: string
 }
 
-/** Returns the filter field `custom_attributes`. It throws 422 with the errors of all attributes. */
+/**
+ * Returns the filter field `custom_attributes`. It throws 422 with the errors of all attributes.
+ */
 export const attributeFilter = (entity: EntityType) => async (ctx: Context, query: QueryValues) => {
   const sent = query.custom_attributes as Readonly<Record<string, string>>
   const known = new Map(withValueTypes(await customAttributes(ctx, entity)).map((each) => [each.attribute.code, each]))

@@ -2,10 +2,10 @@
 // attributes, and one valid row.
 import type { Context } from '../../kernel/context.ts'
 import { lines } from '../../kernel/resource/export.ts'
-import { customImportColumns } from './map-columns/columns.ts'
+import { builtInColumns, customImportColumns } from './map-columns/columns.ts'
 import type { ImportType } from './settings.ts'
 
-const columns: Record<ImportType, Readonly<Record<string, string>>> = {
+const examples: Record<ImportType, Readonly<Record<string, string>>> = {
   persons: {
     name: 'Ada Lovelace',
     emails: 'ada@example.com:work|ada@home.example.com:home',
@@ -47,10 +47,7 @@ const columns: Record<ImportType, Readonly<Record<string, string>>> = {
 }
 
 export async function sampleOf(ctx: Context, type: ImportType): Promise<string> {
-  const own = (await customImportColumns(ctx, type))
-    .map(({ name }) => name)
-    .filter((name) => !Object.hasOwn(columns[type], name))
-  const header = [...Object.keys(columns[type]), ...own]
-  const example = [...Object.values(columns[type]), ...own.map(() => '')]
-  return lines([header, example])
+  const all = [...builtInColumns(ctx.services.contract, type), ...(await customImportColumns(ctx, type))]
+  const header = [...new Set([...Object.keys(examples[type]), ...all.map(({ name }) => name)])]
+  return lines([header, header.map((name) => (Object.hasOwn(examples[type], name) ? examples[type][name] : '') ?? '')])
 }

@@ -3,35 +3,30 @@ import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import {
   addressColumns,
-  bookkeeping,
   type CsvColumns,
   line,
   listColumn,
   nameColumn,
-  plain,
+  recordColumns,
 } from '../../kernel/resource/csv-cells.ts'
 import { customColumns } from '../attributes/export-columns.ts'
 import { tagNames } from '../tags/columns.ts'
 
-type Quote = Schema<'Quote'>
-
-export const quoteColumns = async (ctx: Context): Promise<CsvColumns<Quote>> => [
-  ...plain('id', 'subject', 'description', 'person_id'),
-  nameColumn('person'),
-  ...plain('user_id'),
-  nameColumn('user'),
-  ...addressColumns<Quote>('billing_address', ({ billing_address }) => billing_address),
-  ...addressColumns<Quote>('shipping_address', ({ shipping_address }) => shipping_address),
-  ...plain('expiry_date', 'is_expired', 'discount_percent', 'adjustment_amount'),
-  ...plain('subtotal', 'discount_amount', 'tax_amount', 'grand_total'),
-  // A cell lists the items in the same format as the column `product` of leads.
-  listColumn('items', ({ items }) =>
-    items.map(({ product_id: id, price, quantity, discount_amount, tax_amount }) =>
-      line({ id, price, quantity, discount_amount, tax_amount }),
-    ),
-  ),
-  listColumn('lead_ids', ({ leads }) => leads.map(({ id }) => id)),
-  tagNames,
-  ...(await customColumns(ctx, 'quotes')),
-  ...bookkeeping,
-]
+export const quoteColumns = async (ctx: Context): Promise<CsvColumns<Schema<'Quote'>>> =>
+  recordColumns<Schema<'Quote'>>(ctx.services.contract, 'Quote', {
+    person: [nameColumn('person')],
+    user: [nameColumn('user')],
+    billing_address: addressColumns('billing_address', (quote) => quote.billing_address),
+    shipping_address: addressColumns('shipping_address', (quote) => quote.shipping_address),
+    // A cell lists the items in the same format as the column `product` of leads.
+    items: [
+      listColumn('items', ({ items }) =>
+        items.map(({ product_id: id, price, quantity, discount_amount, tax_amount }) =>
+          line({ id, price, quantity, discount_amount, tax_amount }),
+        ),
+      ),
+    ],
+    leads: [listColumn('lead_ids', ({ leads }) => leads.map(({ id }) => id))],
+    tags: [tagNames],
+    custom_attributes: await customColumns(ctx, 'quotes'),
+  })

@@ -1,5 +1,6 @@
 // Defines the columns of each import type: built-in columns and custom attributes. Imports ignore
 // columns that only exports have.
+import { componentOf, type OpenSchema, resolved } from '../../../contract/input/open-schema.ts'
 import type { Context } from '../../../kernel/context.ts'
 import { addressParts } from '../../../kernel/values/address.ts'
 import { type Attribute, attributesOf, customAttributes } from '../../attributes/attribute-set.ts'
@@ -73,50 +74,53 @@ const parts = (name: string, path: readonly string[]): ImportColumn[] =>
   )
 const reference = (name: string): ImportColumn => ({ ...column(name, readText, ['names', name]), isReference: true })
 
-const builtIn: Record<ImportType, readonly ImportColumn[]> = {
-  persons: [
-    column('name'),
-    list('emails', readAddresses),
-    list('contact_numbers', readNumbers),
-    column('organization_id', readWholeNumber),
-    column('organization_name'),
-    column('job_title'),
-    column('user_id', readWholeNumber),
-    column('subscribed', readFlag),
-    list('tags', readNames),
-  ],
-  organizations: [
-    column('name'),
-    ...parts('address', ['address']),
-    column('user_id', readWholeNumber),
-    list('tags', readNames),
-  ],
-  products: [
-    column('sku'),
-    column('name'),
-    column('description', readLines),
-    column('quantity', readDecimal),
-    column('price', readDecimal),
-    list('tags', readNames),
-  ],
+/** The columns that the contract does not describe, or that need a reader of their own. */
+const further: Record<ImportType, readonly ImportColumn[]> = {
+  persons: [list('emails', readAddresses), list('contact_numbers', readNumbers), list('tags', readNames)],
+  organizations: [...parts('address', ['address']), list('tags', readNames)],
+  products: [column('description', readLines), list('tags', readNames)],
   leads: [
     column('id', readWholeNumber),
-    column('title'),
-    column('description'),
-    column('lead_value', readDecimal),
-    column('lost_reason'),
-    column('closed_at', readMoment),
-    column('user_id', readWholeNumber),
-    column('person_id', readWholeNumber),
     column('person_email'),
     list('person_phone', readNumbers),
-    ...['lead_source_id', 'lead_type_id', 'lead_pipeline_id', 'lead_pipeline_stage_id'].map((name) =>
-      column(name, readWholeNumber),
-    ),
-    column('expected_close_date', readDate),
     list('product', readProductLines, ['products']),
     list('tags', readNames),
   ],
+}
+
+const bodySchemas: Record<ImportType, string> = {
+  persons: 'PersonCreate',
+  organizations: 'OrganizationCreate',
+  products: 'ProductCreate',
+  leads: 'LeadCreate',
+}
+
+/**
+ * Returns the columns of a type without attributes: one for each text, number, flag and
+ * reference of the body that creates a record, and those of `further`.
+ */
+export function builtInColumns(contract: object, type: ImportType): ImportColumn[] {
+  const { properties = {} } = componentOf(contract, `#/components/schemas/${bodySchemas[type]}`) as OpenSchema
+  const own = new Set(further[type].map(({ name }) => name))
+  const derived = Object.entries(properties).flatMap(([name, property]) => {
+    const read = readerOf(resolved(contract, property) as OpenSchema)
+    return own.has(name) || read === undefined ? [] : [column(name, read)]
+  })
+  return [...derived, ...further[type]]
+}
+
+/** Returns the reader of a property; undefined for lists, records, and keys that no reply shows. */
+function readerOf(schema: OpenSchema): CellReader | undefined {
+  if (schema.writeOnly === true) return undefined
+  if (schema['x-reference'] !== undefined) return readWholeNumber
+  const types = [schema.type].flat()
+  if (types.includes('integer')) return readWholeNumber
+  if (types.includes('number')) return readDecimal
+  if (types.includes('boolean')) return readFlag
+  const value = schema['x-value'] ?? schema.format
+  if (value === 'date') return readDate
+  if (value === 'date-time') return readMoment
+  return types.includes('string') ? readText : undefined
 }
 
 /**
@@ -201,7 +205,11 @@ export async function importColumns(ctx: Context, type: ImportType): Promise<Map
   const unique = new Set((await attributesOf(ctx, type)).filter(({ isUnique }) => isUnique).map(({ code }) => code))
   const isUnique = ({ path: [first = '', second = ''] }: ImportColumn): boolean =>
     unique.has(first === 'custom_attributes' ? second : first)
-  const all = [...references[type], ...(await customImportColumns(ctx, type)), ...builtIn[type]]
+  const all = [
+    ...references[type],
+    ...(await customImportColumns(ctx, type)),
+    ...builtInColumns(ctx.services.contract, type),
+  ]
   return new Map(all.map((each) => [each.name, { ...each, isUnique: isUnique(each) }]))
 }
 
