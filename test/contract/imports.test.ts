@@ -38,7 +38,7 @@ const reach: [folder: RegExp, targets: RegExp][] = [
   [/^codegen\/client\/pack\.mjs$/, /^codegen\/(schema|read)\.ts$/],
   // The client package uses only the generated types of the server.
   [/^codegen\/client\//, /^codegen\/client\/|^src\/contract\/schema\.gen\.ts$/],
-  [/^codegen\//, /^(codegen|db)\/|^src\/(contract\/input\/(did-you-mean|ids-only)\.ts|contract/old-names\.ts|node-version\.mjs)$/],
+  [/^codegen\//, /^(codegen|db)\/|^src\/(contract\/(input\/(did-you-mean|ids-only)|old-names)\.ts|node-version\.mjs)$/],
 ]
 
 describe('imports follow one order', () => {
