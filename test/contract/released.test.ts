@@ -1,5 +1,6 @@
 // Clients of the last release against today's server: each request that the released contract
-// allows is accepted, and each reply satisfies the released schemas. Keys and enum values may be added.
+// allows is accepted, and each reply satisfies the released schemas. Keys and enum values may be
+// added.
 import { readFileSync } from 'node:fs'
 import type { ErrorObject, ValidateFunction } from 'ajv'
 import { describe, expect, it } from 'vitest'
