@@ -22,7 +22,9 @@ interface Output {
 
 /** Returns digests of the contract without prose and of the tables, with their readers. */
 const inputsOf = (root: string, { document }: Contract): Record<'shape' | 'tables', string> => ({
-  shape: digestOfShape(document) + digestOfFiles(root, 'codegen', 'src/contract/input', 'package-lock.json'),
+  shape:
+    digestOfShape(document) +
+    digestOfFiles(root, 'codegen', 'src/contract/input', 'test/contract/released.json', 'package-lock.json'),
   tables: digestOfFiles(root, 'db/migrations', 'db/schema', 'db/migrate.ts', 'package-lock.json'),
 })
 
@@ -33,7 +35,11 @@ export const outputs: readonly Output[] = [
   { path: 'src/contract/document.gen.json', render: renderDocument },
   { path: 'test/contract/inventory.txt', render: renderInventory },
   { path: 'db/tables.gen.ts', render: renderTableTypes, from: 'tables' },
-  { path: changesFile, render: (contract, root) => renderChanges(root, JSON.parse(renderDocument(contract))) },
+  {
+    path: changesFile,
+    render: (contract, root) => renderChanges(root, JSON.parse(renderDocument(contract))),
+    from: 'shape',
+  },
 ]
 
 /**
