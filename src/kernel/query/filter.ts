@@ -188,7 +188,7 @@ function candidates(
   })
 }
 
-/** Returns the condition that the search index tests, for an engine that tests it faster than texts. */
+/** Returns the condition on the search index, for an engine that tests it faster than texts. */
 function indexTest(
   { services }: Context,
   pieces: readonly string[],

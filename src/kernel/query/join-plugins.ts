@@ -1,6 +1,6 @@
 // Changes the joins of a query. `pruneJoins` removes unused joins: SQLite does not omit them from
-// queries that count or sum the rows of a list, and PostgreSQL plans them, which takes milliseconds.
-// `parentFirst` makes a joined table the first table of a query.
+// queries that count or sum the rows of a list, and PostgreSQL plans them, which takes
+// milliseconds. `parentFirst` makes a joined table the first table of a query.
 import {
   AndNode,
   type BinaryOperationNode,

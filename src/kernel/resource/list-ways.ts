@@ -133,8 +133,8 @@ function selected(
 
 /**
  * Returns queries of the records that a caller with a limited view sees: their ids, and their rows,
- * found by the ids, all or only those that meet a test of `path.id`. Returns null for other callers,
- * and for records that every caller sees.
+ * found by the ids, all or only those that meet a test of `path.id`. Returns null for other
+ * callers, and for records that every caller sees.
  */
 export function inSight(
   ctx: Context,

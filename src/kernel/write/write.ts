@@ -208,8 +208,8 @@ export async function write<Id extends number | null = number>(
 
 /**
  * Warns of read-only keys in the body whose values are neither those before the change nor those
- * after it: the client may have wanted to change them. A body of an older version has a warning
- * of its own (resource/save-record.ts).
+ * after it: the client may have wanted to change them. The version and a body of an older version
+ * have a warning of their own (resource/save-record.ts).
  */
 function warnOfIgnored(ctx: Context, name: EventBase, shown: readonly (Snapshot | null | undefined)[]): void {
   const { event, keys } = ctx.ignored ?? {}
@@ -217,6 +217,7 @@ function warnOfIgnored(ctx: Context, name: EventBase, shown: readonly (Snapshot 
   const isOld = ctx.bodyVersion !== undefined && ctx.bodyVersion !== before?.version
   if (event !== name || keys === undefined || isOld) return
   for (const { path, value, sentence } of keys) {
+    if (path[0] === 'version') continue
     const stored = shown.map((each) => path.reduce<unknown>((inner, key) => (inner as Snapshot | null)?.[key], each))
     if (stored[0] === undefined || stored.some((each) => isSame(each, value))) continue
     warn(ctx, path.join('.'), `${sentence} The value in the body was ignored.`)

@@ -54,8 +54,8 @@ const outcomeByStatus: Record<number, EventBase> = {
 }
 
 /**
- * Returns the additional event of an update that changes the status of a lead, or of the creation of
- * a lead that is already won or lost; else none.
+ * Returns the additional event of an update that changes the status of a lead, or of the creation
+ * of a lead that is already won or lost; else none.
  */
 export const outcomeEvents = (before: Snapshot | undefined, after: Snapshot): EventBase[] =>
   (before?.status ?? leadStatus.open) === after.status ? [] : [outcomeByStatus[Number(after.status)] ?? []].flat()
