@@ -76,7 +76,12 @@ const reference = (name: string): ImportColumn => ({ ...column(name, readText, [
 
 /** The columns that the contract does not describe, or that need a reader of their own. */
 const further: Record<ImportType, readonly ImportColumn[]> = {
-  persons: [list('emails', readAddresses), list('contact_numbers', readNumbers), list('tags', readNames)],
+  persons: [
+    column('organization_name'),
+    list('emails', readAddresses),
+    list('contact_numbers', readNumbers),
+    list('tags', readNames),
+  ],
   organizations: [...parts('address', ['address']), list('tags', readNames)],
   products: [column('description', readLines), list('tags', readNames)],
   leads: [
