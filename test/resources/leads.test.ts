@@ -63,12 +63,7 @@ describe('createLead', () => {
       title: 'x',
       lead_value: 1,
       tag_ids: ['none', 998, {}, 999],
-      products: [
-        { product_id: 999, quantity: 1, price: 5 },
-        { product_id: 1, quantity: 'x' },
-        7,
-        { product_id: 997 },
-      ],
+      products: [{ product_id: 999, quantity: 1, price: 5 }, { product_id: 1, quantity: 'x' }, 7, { product_id: 997 }],
       person: { name: 'Ada', emails: [{ label: 'work' }, { value: 'ada@example.com' }, { value: 'ada@example.com' }] },
     })
     expect([status, Object.keys(body.errors).sort()]).toEqual([
