@@ -1,8 +1,7 @@
 // Refuses an invalid request with a reply that lists all errors.
 import type { ErrorObject } from 'ajv'
 import type { OpenAPIBackend } from 'openapi-backend'
-import { isMissingField } from './input/body-reader.ts'
-import { pruned } from './input/prune.ts'
+import { validPartOf } from './input/prune.ts'
 import { fieldErrors } from './input/validation-errors.ts'
 import { type FieldErrors, Problem } from './output/problems.ts'
 import type { Exchange } from './pipeline.ts'
@@ -43,10 +42,14 @@ async function findRuleErrors(api: OpenAPIBackend, exchange: Exchange, errors: F
   // lists. The valid fields are then unknown.
   if (typeof sent !== 'object' || sent === null || !shapes.body || errors.body) return {}
   const fields = Object.keys(errors)
-  const { body, isNews } = pruned(sent, shapes.body, fields)
-  const left =
-    api.validator.validateRequest({ ...request, requestBody: body } as never, call.operation as never).errors ?? []
-  if (!left.every(isMissingField)) return {}
-  const found = await pipeline.examine(call, { params, query, body }, { fields, isComplete: left.length === 0 })
-  return Object.fromEntries(Object.entries(found).filter(([field]) => isNews(field)))
+  const part = validPartOf(
+    sent,
+    shapes.body,
+    fields,
+    (requestBody) =>
+      api.validator.validateRequest({ ...request, requestBody } as never, call.operation as never).errors ?? [],
+  )
+  if (!part) return {}
+  const { body, isComplete, news } = part
+  return news(await pipeline.examine(call, { params, query, body }, { fields, isComplete }))
 }

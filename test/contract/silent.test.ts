@@ -8,15 +8,18 @@ import { useWorld } from './use-world.ts'
 const world = useWorld()
 const lists = facts.filter(([, { method, servedBy }]) => method === 'get' && servedBy === 'handler').map(([id]) => id)
 
-/** The filters of an operation that are lists of ids, numbers or dates. */
-const filtersOf = (id: string): string[] =>
+/** The filters of an operation that are lists, of free texts (without `[not]`) or of other values. */
+const filtersOf = (id: string, { ofTexts = false } = {}): string[] =>
   parametersOf(id, 'query').flatMap(({ name, schema }) => {
-    const items = follow(follow(schema).items)
-    return ['integer', 'number'].some((type) => typesOf(items).includes(type)) || items.format === 'date' ? [name] : []
+    const { items, minItems } = follow(schema)
+    if (!items || minItems !== undefined) return []
+    const one = follow(items)
+    const isText = typesOf(one).join() === 'string' && one.enum === undefined && one.format === undefined
+    return isText === ofTexts && !(isText && name.endsWith('[not]')) ? [name] : []
   })
 
 describe.each(lists.filter((id) => filtersOf(id).length > 0))('%s', (id) => {
-  it('refuses a filter without a value, which would select everything', async () => {
+  it('refuses a filter without a value, often a variable that is not set', async () => {
     for (const name of filtersOf(id))
       for (const [value, sentence] of [
         ['', 'Must not be empty.'],
@@ -26,6 +29,18 @@ describe.each(lists.filter((id) => filtersOf(id).length > 0))('%s', (id) => {
         expect.soft([name, status]).toEqual([name, 422])
         expect.soft(body.errors?.[`query.${name}`]).toContain(sentence)
       }
+  })
+})
+
+const byText = lists.filter((id) => id.startsWith('list') && filtersOf(id, { ofTexts: true }).length > 0)
+
+describe.each(byText)('%s', (id) => {
+  it('finds nothing by an empty text', async () => {
+    const { url } = request(world, id)
+    for (const name of filtersOf(id, { ofTexts: true })) {
+      const { status, body } = await world.server.admin.get(`/${url}?${name}=`)
+      expect.soft([name, status, body.data]).toEqual([name, 200, []])
+    }
   })
 })
 

@@ -58,6 +58,32 @@ describe('createLead', () => {
     expect((await server.admin.get('/leads')).body.meta.total).toBe(1)
   })
 
+  it('names what is wrong in each entry of a list by its index in the request', async () => {
+    const { status, body } = await server.admin.post('/leads', {
+      title: 'x',
+      lead_value: 1,
+      tag_ids: ['none', 998, {}, 999],
+      products: [{ product_id: 999, quantity: 1, price: 5 }, { product_id: 1, quantity: 'x' }, 7, { product_id: 997 }],
+      person: { name: 'Ada', emails: [{ label: 'work' }, { value: 'ada@example.com' }, { value: 'ada@example.com' }] },
+    })
+    expect([status, Object.keys(body.errors).sort()]).toEqual([
+      422,
+      [
+        'person.emails.0.value',
+        'person.emails.2.value',
+        'products.0.product_id',
+        'products.1.product_id',
+        'products.1.quantity',
+        'products.2',
+        'products.3.product_id',
+        'tag_ids.0',
+        'tag_ids.1',
+        'tag_ids.2',
+        'tag_ids.3',
+      ],
+    ])
+  })
+
   it('takes the person of another lead as it is shown there', async () => {
     const ada = { name: 'Ada', emails: [{ value: 'ada@example.com' }] }
     const { person } = await created({ person: ada })

@@ -46,6 +46,13 @@ describe('createWarehouse', () => {
     )
   })
 
+  it('names a taken name beside the only entry of a list that needs one', async () => {
+    await warehouse()
+    const wrong = { ...body('London'), contact_emails: [{ value: 'nowhere' }] }
+    const { status, body: reply } = await server.admin.post('/settings/warehouses', wrong)
+    expect([status, Object.keys(reply.errors).sort()]).toEqual([422, ['contact_emails.0.value', 'name']])
+  })
+
   it('refuses a name or an e-mail address that another warehouse has, whatever the case', async () => {
     const { id } = await warehouse()
     const { status, body: reply } = await server.admin.post('/settings/warehouses', {

@@ -1,7 +1,6 @@
 // Reads and checks data from outside a request, such as a row of an import, by the same rules as
 // the JSON body of an operation.
 
-import type { ErrorObject } from 'ajv'
 import { compileInput } from '../ajv.ts'
 import { type OperationFact, operations } from '../operations.gen.ts'
 import type { FieldErrors } from '../output/problems.ts'
@@ -10,7 +9,7 @@ import { bodyFindings } from './body.ts'
 import { idsOnly } from './ids-only.ts'
 import { intakeOf, normalizeBody, type Reading, type Shape } from './normalize.ts'
 import { componentOf, resolved } from './open-schema.ts'
-import { type Pruned, pruned } from './prune.ts'
+import { type ValidPart, validPartOf } from './prune.ts'
 import { type Finding, fieldErrors } from './validation-errors.ts'
 
 export interface ReadBody {
@@ -22,16 +21,10 @@ export interface ReadBody {
    * Returns the body without its invalid fields and without the fields in `refused`, so that the
    * operation's rules can check the rest. Returns null when the rest cannot be checked.
    */
-  validPart(refused: readonly string[]): Pruned | null
+  validPart(refused: readonly string[]): ValidPart | null
 }
 
 export type BodyReader = (value: object, reading: Reading) => ReadBody
-
-/**
- * Returns whether the error is a missing top-level field. The other fields can still be checked.
- */
-export const isMissingField = ({ keyword, instancePath }: ErrorObject): boolean =>
-  keyword === 'required' && instancePath === '/requestBody'
 
 const readers = new WeakMap<object, Map<OperationId, BodyReader>>()
 
@@ -55,15 +48,12 @@ function readerOf(document: object, operation: OperationId): BodyReader {
   return (value, reading) => {
     const found: Finding[] = []
     const read = normalizeBody(value, shape, intakeOf(fact), reading, found) as object
-    const isValid = validate({ requestBody: read })
+    const errorsOf = (requestBody: object) => (validate({ requestBody }) ? [] : (validate.errors ?? []))
+    const invalid = errorsOf(read)
     found.push(...bodyFindings(read, []))
-    const errors = fieldErrors(isValid ? [] : (validate.errors ?? []), [], found)
-    const validPart = (refused: readonly string[]): Pruned | null => {
-      if (errors.body) return null
-      const part = pruned(read, shape, [...Object.keys(errors), ...refused])
-      const left = validate({ requestBody: part.body }) ? [] : (validate.errors ?? [])
-      return left.every(isMissingField) ? part : null
-    }
+    const errors = fieldErrors(invalid, [], found)
+    const validPart = (refused: readonly string[]): ValidPart | null =>
+      errors.body ? null : validPartOf(read, shape, [...Object.keys(errors), ...refused], errorsOf)
     return { value: read, errors, validPart }
   }
 }

@@ -14,6 +14,7 @@ import { type Finding, maxFields } from './validation-errors.ts'
 export interface Shape extends Lifetime {
   type?: string | string[]
   format?: string
+  minItems?: number
   /**
    * The kind of the value in this API (formats.ts). When it is set, `format` is only documentation.
    */

@@ -49,7 +49,7 @@ export function readQuery(
     const value = items
       ? splitList(text).map((each) => readValue(renamed(each, name, items, asked), items, zone))
       : readValue(text, shape, zone)
-    const lack = items && listFault(name, text, items)
+    const lack = shape && listFault(name, text, shape)
     if (lack !== undefined) found.push([`query.${name}`, lack])
     const before = query[alias]
     query[alias] = before === undefined ? value : [before, value].flat()
@@ -134,13 +134,13 @@ function readInstant(text: string, zone: string): string {
 }
 
 /**
- * Returns an error for a list that would mean less than it says: one with an empty id, number or
- * date, which is often a variable without a value, or one that sorts by a key twice.
+ * Returns an error for a list that would mean less than it says: a filter with an empty entry that
+ * is not a free text, which is often a variable without a value, or a list that sorts by a key
+ * twice. `minItems` refuses other empty lists.
  */
-function listFault(name: string, text: string, items: Shape): string | undefined {
-  const isOfWords = typesOf(items).every((each) => each === 'string') && kindOf(items) === undefined
+function listFault(name: string, text: string, { items, minItems }: Shape): string | undefined {
   const entries = text.split(',').map((each) => each.trim())
-  if (!isOfWords && entries.includes(''))
+  if (items && !isText(items) && minItems === undefined && entries.includes(''))
     return entries.length === 1 ? 'Must not be empty.' : 'Must not have an empty entry.'
   const keys = name === 'sort' ? splitList(text).map((key) => key.replace(/^-/, '')) : []
   const twice = keys.find((key, at) => keys.indexOf(key) < at)

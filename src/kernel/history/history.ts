@@ -10,7 +10,8 @@ import { page } from '../query/page.ts'
 import type { Resource } from '../resource/definition.ts'
 import { derivedKeysOf } from '../write/event-log.ts'
 import { followUps, type Snapshot } from '../write/events.ts'
-import { type Change, changesOf, type Logged } from './field-changes.ts'
+import { asSeen, type Change, changesOf, type Labels, type Logged, labelOf } from './field-changes.ts'
+import { type SilentChange, silentChanges } from './silent-changes.ts'
 
 type Recorded = Pick<Resource<unknown, never>, 'noun' | 'entity' | 'events' | 'visibleIds' | 'exists' | 'sight'>
 
@@ -48,15 +49,21 @@ export async function historyPage(
   id: number | null,
   query: QueryValues,
 ): Promise<Schema<'HistoryPage'>> {
+  const silent = id === null ? new Map<number, SilentChange[]>() : await silentChanges(ctx, entity, id)
   const rows = ctx.db
     .selectFrom('events')
     .leftJoin('tokens', 'tokens.id', 'events.token_id')
     .selectAll('events')
     .select('tokens.name as token_name')
-    .where('events.entity_type', '=', entity)
-    .where('events.entity_id', id === null ? 'is' : '=', id)
-    // Follow-up events repeat the fields of the create or update events before them.
-    .where((where) => where.and(followUps.map((word) => where('events.name', 'not like', `%.${word}`))))
+    .where((where) => {
+      const own = where.and([
+        where('events.entity_type', '=', entity),
+        where('events.entity_id', id === null ? 'is' : '=', id),
+        // Follow-up events repeat the fields of the create or update events before them.
+        ...followUps.map((word) => where('events.name', 'not like', `%.${word}`)),
+      ])
+      return silent.size === 0 ? own : where.or([own, where('events.id', 'in', [...silent.keys()])])
+    })
   const { rows: shown, links, meta } = await page(ctx, rows, query, { id: 'events.id' }, 'events.id')
   const labels = await ctx.services.fieldLabels(ctx, entity)
   return {
@@ -66,14 +73,22 @@ export async function historyPage(
       actor: { type: row.actor_type === 'user' ? 'user' : 'system', id: row.actor_id, name: row.actor_name },
       token: row.token_id === null ? null : { id: row.token_id, name: row.token_name },
       origin: row.origin,
-      restored: row.restored === 1,
+      restored: row.restored === 1 && !silent.has(row.id),
       occurred_at: row.created_at,
-      changes: changesOf(read(ctx, entity, row), labels),
+      changes: silent.get(row.id)?.map(shownChange(row, labels)) ?? changesOf(read(ctx, entity, row), labels),
     })),
     links,
     meta,
   }
 }
+
+/** Returns the change of a reference by the deletion or restore of the record that it named. */
+const shownChange =
+  ({ before, after }: { before: string | null; after: string | null }, labels: Labels) =>
+  ({ key, isBack }: SilentChange): Change => {
+    const other = asSeen(JSON.parse((isBack ? after : before) ?? 'null'))
+    return { key, label: labelOf(key, labels), old: isBack ? null : other, new: isBack ? other : null }
+  }
 
 function read(
   ctx: Context,

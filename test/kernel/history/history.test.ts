@@ -19,6 +19,54 @@ const historyOf = async (path: string, query = ''): Promise<Json[]> => {
   return body.data
 }
 
+describe('listPersonHistory', () => {
+  it('tells of the deletions and restores of its organization, and not of those after it has left', async () => {
+    const { id: organization_id } = await make.organization({ name: 'Acme' })
+    const [loyal, moved] = [await make.person({ organization_id }), await make.person({ organization_id })]
+    const path = `/contacts/organizations/${organization_id}`
+    const drop = () => server.admin.delete(path)
+    const back = () => server.admin.post(`${path}/restore`)
+    await drop()
+    await server.admin.put(`/contacts/persons/${loyal.id}`, { job_title: 'Engineer' })
+    await back()
+    await server.admin.put(`/contacts/persons/${moved.id}`, { organization_id: null })
+    await drop()
+    const acme = { id: organization_id, name: 'Acme' }
+    const changed = { key: 'organization_id', label: 'Organization' }
+    const lost = { name: 'contacts.organization.delete.after', changes: [{ ...changed, old: acme, new: null }] }
+    const found = {
+      name: 'contacts.organization.create.after',
+      restored: false,
+      changes: [{ ...changed, old: null, new: acme }],
+    }
+    const update = { name: 'contacts.person.update.after' }
+    const create = { name: 'contacts.person.create.after' }
+    expect(await historyOf(`/contacts/persons/${loyal.id}`)).toMatchObject([lost, found, update, lost, create])
+    expect(await historyOf(`/contacts/persons/${moved.id}`)).toMatchObject([update, found, lost, create])
+    expect((await server.admin.get(`/contacts/persons/${loyal.id}/history?per_page=2&page=2`)).body).toMatchObject({
+      data: [update, lost],
+      meta: { total: 5 },
+    })
+  })
+
+  it('tells of an organization that was deleted and restored after the person', async () => {
+    const { id: organization_id } = await make.organization({ name: 'Acme' })
+    const { id } = await make.person({ organization_id })
+    const [person, organization] = [`/contacts/persons/${id}`, `/contacts/organizations/${organization_id}`]
+    await server.admin.delete(person)
+    await server.admin.delete(organization)
+    await server.admin.post(`${person}/restore`)
+    await server.admin.post(`${organization}/restore`)
+    expect((await server.admin.get(person)).body.data.organization_id).toBe(organization_id)
+    expect((await historyOf(person)).map(({ name }) => name)).toEqual([
+      'contacts.organization.create.after',
+      'contacts.person.create.after',
+      'contacts.person.delete.after',
+      'contacts.person.create.after',
+    ])
+  })
+})
+
 describe('listLeadHistory', () => {
   it('says who changed which field from what to what, newest first', async () => {
     const { id } = await make.lead({ title: 'Deal', lead_value: 10 })

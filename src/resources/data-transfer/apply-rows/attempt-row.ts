@@ -100,8 +100,8 @@ async function furtherErrors(ctx: Context, plan: ImportPlan, draft: RowDraft, kn
     const examine = importedResource(ctx, type).examiners[operation]
     if (!part || !examine) return found
     const fields = [...Object.keys(errors), ...refused]
-    const broken = Object.entries(await examine(ctx, { params: { id }, body: part.body }, fields))
-    return [...found, ...rowErrors(draft, Object.fromEntries(broken.filter(([field]) => part.isNews(field))))]
+    const broken = await examine(ctx, { params: { id }, body: part.body }, fields)
+    return [...found, ...rowErrors(draft, part.news(broken))]
   } catch (error) {
     return [...toRowErrors(draft, error)]
   }
