@@ -166,7 +166,8 @@ describe('runCampaign', () => {
     expect((await known(before)).status).toBe(200)
     await server.work()
     const after = await known(headers.etag)
-    expect([after.status, after.headers.etag, after.body.data?.stats.sent]).toEqual([200, '"2"', 1])
+    expect([after.status, after.body.data?.stats.sent]).toEqual([200, 1])
+    expect(after.headers.etag).toMatch(/^"2-/)
     expect(
       (await server.admin.put(`${campaigns}/${id}`, { name: 'x' }, { headers: { 'if-match': '"2"' } })).status,
     ).toBe(200)
