@@ -8,7 +8,7 @@ import { useWorld } from './use-world.ts'
 const world = useWorld()
 const lists = facts.filter(([, { method, servedBy }]) => method === 'get' && servedBy === 'handler').map(([id]) => id)
 
-/** The filters of an operation that are lists, of free texts (without `[not]`) or of other values. */
+/** The filters that are lists, of free texts (without `[not]`) or of other values. */
 const filtersOf = (id: string, { ofTexts = false } = {}): string[] =>
   parametersOf(id, 'query').flatMap(({ name, schema }) => {
     const { items, minItems } = follow(schema)

@@ -1,6 +1,6 @@
-// Finds the changes of a record's references that no event of its own tells: the deletion of another
-// record sets a reference to null, and its restore sets it again (backreferences.ts). They are
-// replayed from the events of both, because a record may be named by too many for an event each.
+// Finds the changes of a record's references that no event of its own tells: the deletion of
+// another record sets a reference to null, and its restore sets it again (backreferences.ts). They
+// are replayed from the events of both: a record may be named by too many for an event each.
 import { type SqlBool, sql } from 'kysely'
 import type { Context } from '../context.ts'
 import type { Resource } from '../resource/definition.ts'
