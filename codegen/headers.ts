@@ -157,6 +157,8 @@ export function withHeaders(document: ContractDocument): ContractDocument {
       declare(reply, name, isAlways ? 'always' : hasDeprecated && words.includes('deprecated') && 'sometimes')
     }
   }
+  // A contract without a deprecated part has no response with these headers.
+  for (const [name, words] of rules) if (!hasDeprecated && words.join() === 'deprecated') delete headers[name]
   for (const header of Object.values(headers)) delete header['x-carried-by']
   return made
 }
