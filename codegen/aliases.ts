@@ -40,7 +40,8 @@ export function withAliases(document: ContractDocument): ContractDocument {
   }
   for (const name of replies) {
     const schema = made.components?.schemas?.[name] as SchemaObject
-    if (schema?.examples) schema.examples = schema.examples.map((each) => withOldNames(made, schema as never, each))
+    if (schema?.examples)
+      schema.examples = schema.examples.map((each) => withOldNames(made, () => schema as never, each))
   }
   addOldParameters(made)
   return made

@@ -16,7 +16,7 @@ import { renderTableTypes } from './tables.ts'
 interface Output {
   path: string
   render: (contract: Contract, root: string) => string | Promise<string>
-  /** What the file is made from, if rendering it takes long. */
+  /** The inputs of a slow rendering. The file is rendered again only when they change. */
   from?: 'shape' | 'tables'
 }
 

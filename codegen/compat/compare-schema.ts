@@ -9,7 +9,7 @@ export type Direction = 'requests' | 'replies'
 export interface ContractChange {
   /** The part of the contract, such as `Lead.title in replies` or `listLeads ?sort`. */
   where: string
-  /** What happened to it, in the past tense. */
+  /** The predicate of a sentence about the change, such as `was removed`. */
   what: string
   breaks?: string
   /** The removed part in the old contract, or the added part in the new contract. */

@@ -1,6 +1,5 @@
 // Adds a field to the text of openapi.yaml: the property in replies and bodies, its filters and
-// sort
-// names, and its value in examples.
+// sort names, and its value in examples.
 import {
   type Contract,
   isObject,

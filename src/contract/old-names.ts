@@ -16,26 +16,26 @@ export interface KeySchema extends Lifetime {
 type Json = Record<string, unknown>
 type Carry = (schema: KeySchema | undefined, value: unknown) => unknown
 
-const carriers = new WeakMap<object, Carry>()
+/** The function of each contract; null for a contract without an old name. */
+const carriers = new WeakMap<object, Carry | null>()
 
-/** Returns the value with each old key beside its new key, and the other way round. */
-export function withOldNames(document: object, schema: KeySchema | undefined, value: unknown): unknown {
-  const carry = carriers.get(document) ?? createCarry(document)
-  carriers.set(document, carry)
-  return carry(schema, value)
+/**
+ * Returns the value with each old key beside its new key, and the other way round. `schemaOf` is
+ * called only if the contract has old names.
+ */
+export function withOldNames(document: object, schemaOf: () => KeySchema | undefined, value: unknown): unknown {
+  if (!carriers.has(document)) carriers.set(document, createCarry(document))
+  const carry = carriers.get(document)
+  return carry ? carry(schemaOf(), value) : value
 }
 
 /** Does the same for a record, by the schema that its GET operation answers. */
-export const recordWithOldNames = <Value>(
-  document: object,
-  operation: { path: string; method: string; status: number } | undefined,
-  record: Value,
-): Value => (operation ? (withOldNames(document, recordSchemaOf(document, operation), record) as Value) : record)
+export const recordWithOldNames = <Value>(document: object, operation: Operation | undefined, record: Value): Value =>
+  operation ? (withOldNames(document, () => recordSchemaOf(document, operation), record) as Value) : record
 
-function createCarry(document: object): Carry {
+function createCarry(document: object): Carry | null {
   const affected = schemasWithOldNames(document)
-  // Without an old name, values stay as they are.
-  if (affected.size === 0) return (_schema, value) => value
+  if (affected.size === 0) return null
   const carry: Carry = (schema, value) => {
     if (schema === undefined || typeof value !== 'object' || value === null) return value
     if (schema.$ref !== undefined)
@@ -74,7 +74,7 @@ function schemasWithOldNames(document: object): Set<string> {
 }
 
 /** Returns the old names of the record's keys, by their new names. */
-export function oldNamesOf(document: object, operation: { path: string; method: string; status: number }) {
+export function oldNamesOf(document: object, operation: Operation) {
   const schema = recordSchemaOf(document, operation)
   return new Map(
     Object.entries(schema?.properties ?? {}).flatMap(([key, { 'x-alias': name }]: [string, Lifetime]) =>

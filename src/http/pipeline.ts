@@ -14,7 +14,7 @@ import type { OperationFact, OperationId } from '../contract/types.ts'
 import { covers } from '../kernel/auth/abilities.ts'
 import { noteDeprecatedUses } from '../kernel/auth/deprecated-uses.ts'
 import { checkCsrf, identify } from '../kernel/auth/sessions.ts'
-import { type Context, type Services, warned } from '../kernel/context.ts'
+import type { Context, Services } from '../kernel/context.ts'
 import { Problem } from '../kernel/errors.ts'
 import { answerDownload, Download } from '../kernel/files/download.ts'
 import { cleanUpUploads, prepareUploads, receive } from '../kernel/files/multipart.ts'
@@ -229,15 +229,14 @@ async function answerOnce(parts: Parts, ctx: Context, call: Call, input: Input, 
 }
 
 /** Adds the warnings of the call to the reply of a record. */
-const withWarnings = (ctx: Context, reply: unknown): unknown =>
-  ctx.warnings.length > 0 && typeof reply === 'object' && reply !== null && 'data' in reply
-    ? { ...reply, ...warned(ctx) }
+const withWarnings = ({ warnings }: Context, reply: unknown): unknown =>
+  warnings.length > 0 && typeof reply === 'object' && reply !== null && 'data' in reply
+    ? { ...reply, meta: { ...(reply as { meta?: object }).meta, warnings } }
     : reply
 
 /** Checks the reply of a handler against the contract and turns it into a response. */
-function render(parts: Parts, ctx: Context, call: Call, input: Input, reply: unknown): Answered {
+function render({ check, services }: Parts, ctx: Context, call: Call, input: Input, reply: unknown): Answered {
   const { fact } = call
-  const { check } = parts
   let answer: Answered
   if (reply instanceof Download) {
     answer = answerDownload(ctx, fact, call.method, reply)
@@ -245,11 +244,8 @@ function render(parts: Parts, ctx: Context, call: Call, input: Input, reply: unk
   } else {
     const said = fact.ignorable === null ? reply : withWarnings(ctx, reply)
     const status = statusOfReply(said, { dryRun: ctx.dryRun, usual: fact.status })
-    const whole = withOldNames(
-      parts.services.contract,
-      replySchemaOf(parts.services.contract, { ...fact, status }),
-      said,
-    )
+    const { contract } = services
+    const whole = withOldNames(contract, () => replySchemaOf(contract, { ...fact, status }), said)
     if (said !== undefined || fact.produces.length > 0) checkReply(check, call, status, whole)
     answer = renderJson(ctx, call, input, whole, { status, checker: check.checker })
   }

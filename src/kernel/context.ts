@@ -162,10 +162,6 @@ export function warn({ warnings }: Context, field: string, message: string): voi
   if (!warnings.some((each) => each.field === field && each.message === message)) warnings.push({ field, message })
 }
 
-/** Returns the `meta` part of a reply with the warnings; an empty object when there are none. */
-export const warned = ({ warnings }: Context): { meta?: { warnings: Warning[] } } =>
-  warnings.length === 0 ? {} : { meta: { warnings } }
-
 /**
  * Returns a context for writes that must persist even if the call fails. Such a write gets a
  * transaction of its own and ignores dry run and Idempotency-Key.

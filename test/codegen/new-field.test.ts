@@ -1,15 +1,14 @@
 // Adds fields with `npm run new-field` in a copy of the repository. The result must compile, pass
 // the house rules and work over HTTP.
 import { execFile } from 'node:child_process'
-import { cpSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { fieldOf } from '../../codegen/new-field/field.ts'
 import { newField } from '../../codegen/new-field/new-field.ts'
-import { useFolder } from '../support/folders.ts'
-import { copied } from './copied.ts'
+import { useCopyOfRepository } from './copy-of-repository.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const run = promisify(execFile)
@@ -46,12 +45,7 @@ it('are stored, shown, filtered, sorted and exported', async () => {
 `
 
 describe('npm run new-field', () => {
-  const scratch = useFolder('new-field')
-
-  beforeAll(() => {
-    for (const path of copied) cpSync(join(root, path), join(scratch, path), { recursive: true })
-    symlinkSync(join(root, 'node_modules'), join(scratch, 'node_modules'))
-  })
+  const scratch = useCopyOfRepository('new-field')
 
   it('writes fields of every type that compile, pass the house rules and work', async () => {
     const node = (...args: string[]) => run(process.execPath, args, { cwd: scratch })

@@ -1,14 +1,13 @@
 // Adds a resource with its command, and a field with the steps of CONTRIBUTING, in a copy of the
 // repository. The result must compile, pass the house rules and work over HTTP.
 import { execFile } from 'node:child_process'
-import { cpSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { choiceOf, namesOf } from '../../codegen/new-resource/names.ts'
-import { useFolder } from '../support/folders.ts'
-import { copied } from './copied.ts'
+import { useCopyOfRepository } from './copy-of-repository.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const run = promisify(execFile)
@@ -117,12 +116,7 @@ it('are stored, shown, filtered and checked', async () => {
 `
 
 describe('npm run new-resource, and a field by the steps of CONTRIBUTING', () => {
-  const scratch = useFolder('new-resource')
-
-  beforeAll(() => {
-    for (const path of copied) cpSync(join(root, path), join(scratch, path), { recursive: true })
-    symlinkSync(join(root, 'node_modules'), join(scratch, 'node_modules'))
-  })
+  const scratch = useCopyOfRepository('new-resource')
 
   it('compile, pass their tests and the house test, and register a resource in one line', async () => {
     const node = (...args: string[]) => run(process.execPath, args, { cwd: scratch })

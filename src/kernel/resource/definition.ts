@@ -73,15 +73,14 @@ export interface RowPlan<Columns = Record<string, unknown>> {
 }
 
 /**
- * What becomes of a property without a column of its name: links to other records, child rows,
- * columns of other names, or nothing but an effect on this request.
+ * Says how a definition handles a property without a column of its name: it stores links to other
+ * records, child rows or columns of other names, or the property affects only this request.
  */
 export type WithoutColumn<Field extends string> = Record<Field, 'links' | 'rows' | 'other columns' | 'this request'>
 
 /**
- * The default of type parameters that the compiler infers last. With `unknown`, an error in one
- * part
- * of a definition would cause one in each use of a row.
+ * The default of type parameters that the compiler infers last. With `unknown`, one error in a
+ * definition would cause an error in each use of a row.
  */
 // biome-ignore lint/suspicious/noExplicitAny: it replaces types only after another error
 export type InferredLast = any
@@ -149,9 +148,8 @@ export interface RecordRules<Row, Write, Reply, Sort, Filter, Field extends stri
    */
   replacing?: (ctx: Context, row: Row, named: NamedRecord, by: number) => Promise<Write>
   /**
-   * Returns the names of further events to emit after the events of a creation, whose `before` is
-   * undefined, or of an update, such as `lead.won`.
-   * These events have no suffix.
+   * Returns the names of further events, such as `lead.won`. They follow the events of a creation,
+   * whose `before` is undefined, or of an update. These events have no suffix.
    */
   followUpEvents?: (before: Snapshot | undefined, after: Snapshot) => EventBase[]
   /**
@@ -308,8 +306,8 @@ export interface Resource<Reply, Write> {
    */
   query(ctx: Context, query: QueryValues): Promise<Rows<object>>
   /**
-   * Returns a query of the rows that the filters select, in no order. Use it when
-   * few rows match. The search index finds the rows of `q`.
+   * Returns a query of the rows that the filters select, in no order. Use it when few
+   * rows match. The search index finds the rows of `q`.
    */
   found(ctx: Context, query: QueryValues): Promise<Rows<unknown>>
   /**

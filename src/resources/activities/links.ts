@@ -22,6 +22,22 @@ export type Noun = 'lead' | 'person' | 'organization' | 'product' | 'warehouse' 
 /** The link fields of a body. `lead_ids` replaces all links to leads; `lead_id` adds one link. */
 export type LinkInput = { [N in Noun as `${N}_id`]?: number } & { [N in Noun as `${N}_ids`]?: number[] }
 
+/** Returns the link fields of a record without links, which `loadLinks` fills. */
+export const noLinks = (): Record<`${Noun}_ids` | LinkedEntity, never[]> => ({
+  lead_ids: [],
+  person_ids: [],
+  organization_ids: [],
+  product_ids: [],
+  warehouse_ids: [],
+  quote_ids: [],
+  leads: [],
+  persons: [],
+  organizations: [],
+  products: [],
+  warehouses: [],
+  quotes: [],
+})
+
 interface Link {
   noun: Noun
   resource: () => Pick<Resource<unknown, never>, 'visibleIds' | 'noun'>

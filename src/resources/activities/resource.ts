@@ -10,7 +10,7 @@ import { userRef } from '../users/owner.ts'
 import { pictureUrl } from '../users/picture.ts'
 import { users } from '../users/resource.ts'
 import { attachNewFiles, loadFiles } from './files.ts'
-import { activitiesInSight, loadLinks, type Noun, saveLinks, visibleActivity } from './links.ts'
+import { activitiesInSight, loadLinks, type Noun, noLinks, saveLinks, visibleActivity } from './links.ts'
 import { loadParticipants, saveParticipants } from './participants.ts'
 import { type ActivityBody, type ActivityType, toActivityRow } from './rules.ts'
 import { searchDocument } from './search-document.ts'
@@ -112,18 +112,7 @@ export const activities = defineResource({
     user: userRef(row.user_id, row.user_name, row.user_email, pictureUrl(ctx, row.user_image)),
     participants: [],
     files: [],
-    lead_ids: [],
-    person_ids: [],
-    organization_ids: [],
-    product_ids: [],
-    warehouse_ids: [],
-    quote_ids: [],
-    leads: [],
-    persons: [],
-    organizations: [],
-    products: [],
-    warehouses: [],
-    quotes: [],
+    ...noLinks(),
     parent_id: null,
     created_at: row.created_at,
     updated_at: row.updated_at,

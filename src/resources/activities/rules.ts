@@ -1,5 +1,4 @@
 // Validates activities by type, beyond the schema of the body.
-
 import { DateTime } from 'luxon'
 import type { Schema } from '../../contract/types.ts'
 import { warn } from '../../kernel/context.ts'

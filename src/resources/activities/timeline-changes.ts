@@ -8,6 +8,7 @@ import type { EntityType } from '../attributes/attribute-set.ts'
 import { type CustomReply, presentValues } from '../attributes/replies.ts'
 import { userRef } from '../users/owner.ts'
 import { pictureUrl } from '../users/picture.ts'
+import { noLinks } from './links.ts'
 
 type Entry = Schema<'TimelineEntry'>
 type Value = Schema<'TimelineValue'>
@@ -26,13 +27,7 @@ export const emptyActivityFields = (): Pick<
   | 'notify'
   | 'participants'
   | 'files'
-  | `${'lead' | 'person' | 'organization' | 'product' | 'warehouse' | 'quote'}_ids`
-  | 'leads'
-  | 'persons'
-  | 'organizations'
-  | 'products'
-  | 'warehouses'
-  | 'quotes'
+  | keyof ReturnType<typeof noLinks>
   | 'parent_id'
 > => ({
   location: null,
@@ -42,18 +37,7 @@ export const emptyActivityFields = (): Pick<
   notify: false,
   participants: [],
   files: [],
-  lead_ids: [],
-  person_ids: [],
-  organization_ids: [],
-  product_ids: [],
-  warehouse_ids: [],
-  quote_ids: [],
-  leads: [],
-  persons: [],
-  organizations: [],
-  products: [],
-  warehouses: [],
-  quotes: [],
+  ...noLinks(),
   parent_id: null,
 })
 

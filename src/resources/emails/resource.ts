@@ -1,7 +1,6 @@
 // Defines the e-mails resource: written and received e-mails, in folders and threads,
 // linked to a person and a lead. The rules are in content.ts, folders.ts, threads.ts and
 // visibility.ts.
-
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import { author, type Context } from '../../kernel/context.ts'

@@ -55,7 +55,7 @@ const outcomeByStatus: Record<number, EventBase> = {
 
 /**
  * Returns the additional event of an update that changes the status of a lead, or of the creation
- * of a lead that is already won or lost; else none.
+ * of a won or lost lead. Returns none for other changes.
  */
 export const outcomeEvents = (before: Snapshot | undefined, after: Snapshot): EventBase[] =>
   (before?.status ?? leadStatus.open) === after.status ? [] : [outcomeByStatus[Number(after.status)] ?? []].flat()

@@ -1,5 +1,4 @@
 // Persons, the contacts of the CRM.
-
 import { sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import { assertCanCall, type Context, canCall } from '../../kernel/context.ts'

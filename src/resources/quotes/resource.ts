@@ -1,6 +1,5 @@
 // Quotes: offers to persons. items.ts has the items of a quote, totals.ts its totals,
 // lead-links.ts its links to leads, and print.ts its PDF.
-
 import { type SqlBool, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'

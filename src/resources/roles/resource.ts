@@ -1,7 +1,6 @@
 // Roles, which give users their permissions. Callers cannot grant more
 // permissions than their own role has. No change may leave the installation without an active user
 // who has all permissions.
-
 import { sql } from 'kysely'
 import type { Body, Schema } from '../../contract/types.ts'
 import { permissionTree, withAncestors } from '../../kernel/auth/permissions.ts'

@@ -1,5 +1,4 @@
 // Warehouses. The reply of a warehouse includes its locations.
-
 import { sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import { refuseNamed } from '../../kernel/history/stored-references.ts'

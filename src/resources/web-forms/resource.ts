@@ -1,5 +1,4 @@
 // The configuration of web forms, which are public forms that create persons and leads.
-
 import { randomBytes } from 'node:crypto'
 import type { Schema } from '../../contract/types.ts'
 import { warn } from '../../kernel/context.ts'

@@ -1,5 +1,4 @@
 // The configuration of webhooks. jobs.ts sends their deliveries.
-
 import { randomBytes } from 'node:crypto'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'

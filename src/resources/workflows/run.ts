@@ -82,24 +82,32 @@ async function begin(ctx: Context, run: Run): Promise<void> {
   )
 }
 
-async function decide(ctx: Context, run: Run) {
+/** The columns of a run that say whether its actions will run. */
+interface Decision {
+  state: 'skipped' | 'failed' | 'matched'
+  reason: string | null
+  matched_conditions?: string
+  actions?: string
+}
+
+async function decide(ctx: Context, run: Run): Promise<Decision> {
   if (run.is_active !== 1)
-    return { state: 'skipped' as const, reason: 'The workflow was switched off before it processed this event.' }
+    return { state: 'skipped', reason: 'The workflow was switched off before it processed this event.' }
   // The workflow now has another trigger event, so its actions do not apply to this event.
   if (run.trigger !== triggerOfEvent(run.event))
     return {
-      state: 'skipped' as const,
+      state: 'skipped',
       reason: 'The event of the workflow was changed before it processed this event.',
     }
   const event = await ctx.db.selectFrom('events').selectAll().where('id', '=', run.event_id).executeTakeFirst()
-  if (!event) return { state: 'failed' as const, reason: 'The event is no longer stored.' }
+  if (!event) return { state: 'failed', reason: 'The event is no longer stored.' }
   const conditions = (JSON.parse(run.conditions) as Parameters<typeof conditionOf>[0][]).map(conditionOf)
   const entity = run.entity_type as Entity
   try {
     const acting = await actAsChanger(ctx, run.changed_by_id)
     requireReading(acting, entity)
     const unseen = await hiddenReason(acting, entity, run.entity_id, run.event_id)
-    if (unseen !== null) return { state: 'skipped' as const, reason: unseen }
+    if (unseen !== null) return { state: 'skipped', reason: unseen }
     const stored = parseEvent(event)
     const subjects = await comparableFields(acting, entity)
     await refuseDeadExclusions(acting, conditions, subjects)
@@ -117,17 +125,16 @@ async function decide(ctx: Context, run: Run) {
     const matched = JSON.stringify(held.map((index) => conditions[index]))
     if (!matches)
       return {
-        state: 'skipped' as const,
+        state: 'skipped',
         reason: 'The record does not meet the conditions.',
         matched_conditions: matched,
       }
     const entries = (JSON.parse(run.planned) as Parameters<typeof actionOf>[0][]).map(
-      (action): RunAction => ({ ...actionOf(action), state: 'pending' as const, error: null, result: null }),
+      (action): RunAction => ({ ...actionOf(action), state: 'pending', error: null, result: null }),
     )
-    return { state: 'matched' as const, reason: null, matched_conditions: matched, actions: JSON.stringify(entries) }
+    return { state: 'matched', reason: null, matched_conditions: matched, actions: JSON.stringify(entries) }
   } catch (error) {
-    if (error instanceof UnanswerableCondition || isRefusal(error))
-      return { state: 'failed' as const, reason: error.message }
+    if (error instanceof UnanswerableCondition || isRefusal(error)) return { state: 'failed', reason: error.message }
     throw error
   }
 }
@@ -186,13 +193,7 @@ async function requirePermitted<C extends Context>(ctx: C, run: Run, { id }: Act
 }
 
 const about = (ctx: Context, run: Run, last: Snapshot) =>
-  loadActionSubject(
-    ctx,
-    run.entity_type as Entity,
-    run.entity_id,
-    last,
-    triggerOfEvent(run.event).endsWith('.delete.before'),
-  )
+  loadActionSubject(ctx, run.entity_type as Entity, run.entity_id, last, run.event.endsWith('.delete.after'))
 
 /**
  * Returns whether the error is a refusal, which ends the run; the run stores its message. After any

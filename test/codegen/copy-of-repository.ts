@@ -1,0 +1,29 @@
+// A copy of the repository, in which a test runs commands that change files.
+import { cpSync, symlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { beforeAll } from 'vitest'
+import { useFolder } from '../support/folders.ts'
+
+const repository = fileURLToPath(new URL('../..', import.meta.url))
+const copied = [
+  'src',
+  'db',
+  'codegen',
+  'test',
+  'openapi.yaml',
+  'package.json',
+  'tsconfig.json',
+  'biome.json',
+  '.gitignore',
+]
+
+/** Copies the repository once for the tests of a file. Returns the folder of the copy. */
+export function useCopyOfRepository(name: string): string {
+  const scratch = useFolder(name)
+  beforeAll(() => {
+    for (const path of copied) cpSync(join(repository, path), join(scratch, path), { recursive: true })
+    symlinkSync(join(repository, 'node_modules'), join(scratch, 'node_modules'))
+  })
+  return scratch
+}
