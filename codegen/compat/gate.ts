@@ -3,6 +3,7 @@
 import { type ContractDocument, isObject } from '../read.ts'
 import { compareContracts, keyOf } from './compare.ts'
 import type { ContractChange } from './compare-schema.ts'
+import { isCandidate, majorOf, versionOf, versionOfNewParts } from './versions.ts'
 
 export interface Gate {
   before: ContractDocument
@@ -12,13 +13,6 @@ export interface Gate {
   /** The day of the check, such as `2026-12-01`. */
   today: string
 }
-
-export const versionOf = (document: ContractDocument): string =>
-  String((document.info as { version?: string } | undefined)?.version)
-
-/** A candidate such as 1.0.0-rc.1 promises nothing yet: a breaking change needs only its line. */
-const isCandidate = (version: string): boolean => version.includes('-')
-const majorOf = (version: string): number => Number.parseInt(version, 10)
 
 /** Returns a sentence for each fault, with the thing to write instead. */
 export function gateFindings({ before, now, accepted, today }: Gate): string[] {
@@ -49,16 +43,17 @@ export function gateFindings({ before, now, accepted, today }: Gate): string[] {
   for (const line of lines)
     if (!changes.some((change) => change.breaks !== undefined && line.startsWith(`${keyOf(change)} — `)))
       findings.push(`breaking.txt: "${line}" names no breaking change. Delete the line.`)
-  return [...findings, ...sinceFindings(changes, last), ...deprecationFindings(now)]
+  return [...findings, ...sinceFindings(changes, last, next), ...deprecationFindings(now)]
 }
 
 /** New operations, parameters and keys say since which version they exist. */
-const sinceFindings = (changes: readonly ContractChange[], last: string): string[] =>
-  changes.flatMap(({ where, added }) => {
-    const since = added?.['x-since']
-    if (added === undefined || (typeof since === 'string' && since !== last)) return []
-    return [`${where} is new: write \`x-since\` with the version that brings it, which is later than ${last}.`]
-  })
+function sinceFindings(changes: readonly ContractChange[], last: string, next: string): string[] {
+  const since = versionOfNewParts(last, next)
+  if (since === undefined) return []
+  return changes.flatMap(({ where, added }) =>
+    added === undefined || added['x-since'] === since ? [] : [`${where} is new: write \`x-since: ${since}\`.`],
+  )
+}
 
 const day = /^\d{4}-\d{2}-\d{2}$/
 
