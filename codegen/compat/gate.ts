@@ -3,7 +3,7 @@
 import { type ContractDocument, isObject } from '../read.ts'
 import { compareContracts, keyOf } from './compare.ts'
 import type { ContractChange } from './compare-schema.ts'
-import { isCandidate, majorOf, versionOf, versionOfNewParts } from './versions.ts'
+import { isReleaseCandidate, majorOf, versionOf, versionOfNewParts } from './versions.ts'
 
 export interface Gate {
   before: ContractDocument
@@ -21,19 +21,19 @@ export function gateFindings({ before, now, accepted, today }: Gate): string[] {
   const lines = accepted.split('\n').filter((line) => line !== '' && !line.startsWith('#'))
   const isListed = (change: ContractChange): boolean =>
     lines.some((line) => line.startsWith(`${keyOf(change)} — `) && line.length > keyOf(change).length + 3)
-  const mayBreak = isCandidate(last) || majorOf(next) > majorOf(last)
+  const mayBreak = isReleaseCandidate(last) || majorOf(next) > majorOf(last)
   const findings: string[] = []
   for (const change of changes.filter(({ breaks }) => breaks !== undefined)) {
     const sunset = change.removed?.deprecated === true ? String(change.removed['x-sunset']) : undefined
     const isDue = sunset !== undefined && sunset <= today
     const sentence = `${keyOf(change)}, which breaks clients of ${last}.`
-    if (mayBreak && (isDue || isListed(change)) && (isCandidate(last) || change.removed === undefined || isDue))
+    if (mayBreak && (isDue || isListed(change)) && (isReleaseCandidate(last) || change.removed === undefined || isDue))
       continue
     if (change.removed !== undefined && sunset !== undefined && !isDue)
       findings.push(`${sentence} It is promised until ${sunset}: remove it after that day, in a major version.`)
     else if (change.removed !== undefined && isDue)
       findings.push(`${sentence} Its sunset has passed: raise the version from ${next} to ${majorOf(last) + 1}.0.0.`)
-    else if (mayBreak && isCandidate(last))
+    else if (mayBreak && isReleaseCandidate(last))
       findings.push(`${sentence} ${change.breaks} Or add the line "${keyOf(change)} — <reason>" to breaking.txt.`)
     else
       findings.push(

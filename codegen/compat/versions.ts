@@ -8,7 +8,7 @@ export const versionOf = (document: ContractDocument): string =>
   String((document.info as { version?: string } | undefined)?.version)
 
 /** A candidate such as 1.0.0-rc.1 promises nothing yet: a breaking change needs only its line. */
-export const isCandidate = (version: string): boolean => version.includes('-')
+export const isReleaseCandidate = (version: string): boolean => version.includes('-')
 export const majorOf = (version: string): number => Number.parseInt(version, 10)
 
 /**
@@ -18,7 +18,7 @@ export const majorOf = (version: string): number => Number.parseInt(version, 10)
  */
 export function versionOfNewParts(last: string, next: string): string | undefined {
   if (last.startsWith('1.0.0-')) return undefined
-  if (next !== last || isCandidate(last)) return next.replace(/-.*/, '')
+  if (next !== last || isReleaseCandidate(last)) return next.replace(/-.*/, '')
   const [major = 0, minor = 0] = last.split('.').map(Number)
   return `${major}.${minor + 1}.0`
 }
