@@ -185,6 +185,7 @@ function attributeColumns({ code, type, lookup, options, validation }: Attribute
       return [column(code, readMoment, path)]
     case 'date':
       return [column(code, readDate, path)]
+    case 'number':
     case 'price':
       return [column(code, readDecimal, path)]
     case 'boolean':
