@@ -97,6 +97,11 @@ describe('a lead won over 5,000', () => {
     expect(events.every(({ actor }) => actor.type === 'system')).toBe(true)
     const history = (await server.admin.get(`/leads/${big.id}/history`)).body.data
     expect(history[0]).toMatchObject({ name: 'leads.tag.create.after', origin: 'workflow', actor: { type: 'system' } })
+    const { name } = (await server.admin.get(`/settings/workflows/${id}`)).body.data
+    expect(history.map((entry: { workflow: unknown }) => entry.workflow)).toContainEqual({ id, name })
+    expect(history.at(-1).workflow).toBeNull()
+    await server.admin.delete(`/settings/workflows/${id}`)
+    expect((await server.admin.get(`/leads/${big.id}/history`)).body.data[0].workflow).toBeNull()
   })
 })
 

@@ -53,8 +53,10 @@ export async function historyPage(
   const rows = ctx.db
     .selectFrom('events')
     .leftJoin('tokens', 'tokens.id', 'events.token_id')
+    .leftJoin('workflow_runs', 'workflow_runs.id', 'events.workflow_run_id')
+    .leftJoin('workflows', 'workflows.id', 'workflow_runs.workflow_id')
     .selectAll('events')
-    .select('tokens.name as token_name')
+    .select(['tokens.name as token_name', 'workflows.id as workflow_id', 'workflows.name as workflow_name'])
     .where((where) => {
       const own = where.and([
         where('events.entity_type', '=', entity),
@@ -72,6 +74,7 @@ export async function historyPage(
       name: row.name,
       actor: { type: row.actor_type === 'user' ? 'user' : 'system', id: row.actor_id, name: row.actor_name },
       token: row.token_id === null ? null : { id: row.token_id, name: row.token_name },
+      workflow: row.workflow_id === null ? null : { id: row.workflow_id, name: row.workflow_name ?? '' },
       origin: row.origin,
       restored: row.restored === 1 && !silent.has(row.id),
       occurred_at: row.created_at,

@@ -78,6 +78,7 @@ describe('listLeadHistory', () => {
       name: 'lead.update.after',
       actor: { type: 'user', id: 1, name: 'Example Admin' },
       token: { id: expect.any(Number), name: 'test' },
+      workflow: null,
       origin: 'api',
       restored: false,
       occurred_at: '2026-03-01T09:30:01.000Z',
