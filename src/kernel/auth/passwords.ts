@@ -7,7 +7,7 @@ import { Problem } from '../errors.ts'
 import { createTurnQueue } from '../runtime/turn-queue.ts'
 
 const atOnce = Math.max(1, availableParallelism() - 1)
-/** Together with the longest wait of guess-pacing.ts, less than the 30 seconds of a request. */
+/** Together with the longest wait of attempts.ts, less than the 30 seconds of a request. */
 const limits = { maxWaitMs: 15_000, maxWaiting: 1_000 }
 
 /** Returns the 429 of a caller who waited too long to sign in. */
