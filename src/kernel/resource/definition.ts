@@ -128,6 +128,8 @@ export interface RecordRules<Row, Write, Reply, Sort, Filter, Field extends stri
    * the rules in `toRow` do not run.
    */
   governs?: readonly Field[]
+  /** Returns whether the caller may change a visible record. By default all may be changed. */
+  canChange?: (ctx: Context, row: Row) => boolean
   /** Masks the secrets of a body before event listeners get it. */
   maskInput?: (body: Write) => Write
   /** Converts a row to the reply. Every property of the schema must be present. */
