@@ -209,7 +209,7 @@ export async function write<Id extends number | null = number>(
 /**
  * Warns of read-only keys in the body whose values are neither those before the change nor those
  * after it: the client may have wanted to change them. The version and a body of an older version
- * have a warning of their own (resource/save-record.ts).
+ * have a warning of their own (resource/write-records.ts).
  */
 function warnOfIgnored(ctx: Context, name: EventBase, shown: readonly (Snapshot | null | undefined)[]): void {
   const { event, keys } = ctx.ignored ?? {}
