@@ -6,8 +6,8 @@ import { LRUCache } from 'lru-cache'
 import { apart, type Context, now } from '../context.ts'
 import { Problem } from '../errors.ts'
 import { stamp } from '../runtime/clock.ts'
+import { createFairQueue, type FairQueue } from '../runtime/fair-queue.ts'
 import { perOwner } from '../runtime/per-owner.ts'
-import { createTurnQueue, type TurnQueue } from '../runtime/turn-queue.ts'
 import { bestEffort } from '../runtime/unavailable.ts'
 import { transaction } from '../write/write.ts'
 import { clientNetwork } from './ip-ranges.ts'
@@ -198,14 +198,14 @@ async function clear({ db }: Context, { account, place }: Guess): Promise<void> 
  */
 function pace(everyMs: number): (guess: Guess) => Promise<void> {
   /** The accounts with waiting callers, or with a check in the last `everyMs`. */
-  const queues = new Map<string, TurnQueue>()
-  function next(account: string, queue: TurnQueue): void {
+  const queues = new Map<string, FairQueue>()
+  function next(account: string, queue: FairQueue): void {
     if (queue.next() === undefined) queues.delete(account)
     else setTimeout(() => next(account, queue), everyMs).unref()
   }
   return async ({ account, place }) => {
     const known = queues.get(account)
-    const queue = known ?? createTurnQueue({ maxWaitMs: 12_000, maxWaiting: 1_000 }, tooManySignIns)
+    const queue = known ?? createFairQueue({ maxWaitMs: 12_000, maxWaiting: 1_000 }, tooManySignIns)
     const turn = queue.wait(place)
     if (known === undefined) {
       queues.set(account, queue)

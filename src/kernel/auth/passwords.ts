@@ -4,7 +4,7 @@ import { availableParallelism } from 'node:os'
 import { argon2id, hash, needsRehash, verify } from 'argon2'
 import type { Config } from '../../config/config.ts'
 import { Problem } from '../errors.ts'
-import { createTurnQueue } from '../runtime/turn-queue.ts'
+import { createFairQueue } from '../runtime/fair-queue.ts'
 
 const atOnce = Math.max(1, availableParallelism() - 1)
 /** Together with the longest wait of attempts.ts, less than the 30 seconds of a request. */
@@ -25,8 +25,8 @@ let running = 0
  * turns.
  */
 const queues = {
-  known: createTurnQueue(limits, tooManySignIns),
-  unknown: createTurnQueue(limits, tooManySignIns),
+  known: createFairQueue(limits, tooManySignIns),
+  unknown: createFairQueue(limits, tooManySignIns),
 }
 let wasKnown = false
 
