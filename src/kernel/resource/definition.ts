@@ -314,13 +314,13 @@ export interface Resource<Reply, Write> {
   found(ctx: Context, query: QueryValues): Promise<Rows<unknown>>
   /**
    * Returns the ids on several pages, each of the rows that also meet a condition. The ids of one
-   * page are in the order of its `sort`. `isWalk` says whether to walk through the rows in order,
-   * instead of gathering and sorting them.
+   * page are in the order of its `sort`. `isIndexScan` says whether to read the rows in the order
+   * of an index, instead of finding and sorting them.
    */
   idsOnPages(
     ctx: Context,
     query: QueryValues,
-    pages: readonly (PagePart & { sort?: string[] | undefined; isWalk: boolean })[],
+    pages: readonly (PagePart & { sort?: string[] | undefined; isIndexScan: boolean })[],
   ): Promise<number[]>
   /**
    * Returns the ids on the same page of each group of rows that meet the condition `part`. Rows of
