@@ -13,13 +13,11 @@ import { saveStoredReferences } from '../history/stored-references.ts'
 import { insert } from '../query/insert.ts'
 import { changedKeys, derivedKeysOf } from '../write/event-log.ts'
 import type { Snapshot } from '../write/events.ts'
-import { emitOnly, transaction, type UnitOfWork, write } from '../write/write.ts'
+import { emitOnly, type InTransaction, transaction, write } from '../write/write.ts'
 import type { AnyBody, AnyResource, AnyRow, ResourceParts } from './any-definition.ts'
 import type { Examine, RowPlan } from './definition.ts'
 import type { RecordReader } from './read-records.ts'
 import { settleRules } from './replace-named.ts'
-
-type InTransaction = Context & { unit: UnitOfWork }
 
 /**
  * Matches columns that no reply contains. A new value in such a column still counts as a change of
