@@ -1,12 +1,14 @@
-// Starts an entry file (`x.entry.ts`) in its own thread or process, from the sources or from the
+// Runs an entry file (`x.entry.ts`) in its own thread or process, from the sources or from the
 // build. The environment is empty, so no secret reaches it. This file is in db because src may
 // import db, but db may not import src.
-import { type ChildProcess, type ChildProcessByStdio, spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
+import { once } from 'node:events'
 import { existsSync, mkdirSync, readFileSync, renameSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import type { Readable, Writable } from 'node:stream'
+import { buffer } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
+import { deserialize, serialize } from 'node:v8'
 import { threadId, Worker } from 'node:worker_threads'
 
 const isSource = import.meta.url.endsWith('.ts')
@@ -22,11 +24,74 @@ export const entryAt = (base: string, name: `${string}.entry`): URL =>
 export const startThread = <Input>(entry: URL, input: Input): Worker =>
   new Worker(isSource ? compileEntry(entry) : entry, { workerData: input, env: {}, execArgv: [] })
 
-export type PipedProcess = ChildProcessByStdio<Writable, Readable, null>
+/** Thrown when a process cannot start, and when it took too much time or memory. */
+export class ProcessFailed extends Error {
+  constructor(
+    readonly isStarted: boolean,
+    cause?: unknown,
+  ) {
+    super(isStarted ? 'A process took too much time or memory.' : 'A process cannot start.', { cause })
+  }
+}
 
-/** Starts a process that communicates over its standard input and output. */
-export const startPipedProcess = (entry: URL, maxHeapMiB: number, args: readonly string[] = []): PipedProcess =>
-  spawn(process.execPath, [...commandLine(entry, maxHeapMiB), ...args], { env: {}, stdio: ['pipe', 'pipe', 'ignore'] })
+/**
+ * Runs an entry file in a process of its own, which gets `input` from `processInput`, and yields
+ * the values that it passes to `yieldFromProcess`, as fast as they are consumed. Kills the process
+ * when its first value takes longer than `maxMs`, and when the consumer stops. Throws
+ * ProcessFailed.
+ */
+export async function* valuesOfProcess<Value>(
+  entry: URL,
+  input: unknown,
+  { maxHeapMiB, maxMs }: { maxHeapMiB: number; maxMs: number },
+): AsyncGenerator<Value> {
+  const child = spawn(process.execPath, commandLine(entry, maxHeapMiB), { env: {}, stdio: ['pipe', 'pipe', 'ignore'] })
+  if (child.pid === undefined) throw new ProcessFailed(false, (await once(child, 'error'))[0])
+  const closed = once(child, 'close')
+  const patience = setTimeout(() => child.kill('SIGKILL'), maxMs)
+  try {
+    // A process that ends early does not read its input. Its exit code shows the failure.
+    child.stdin.on('error', () => undefined)
+    child.stdin.end(serialize(input))
+    const held: Buffer[] = []
+    let size = 0
+    let wanted = lengthBytes
+    for await (const chunk of child.stdout as AsyncIterable<Buffer>) {
+      size += held.push(chunk) && chunk.length
+      if (size < wanted) continue
+      let bytes = Buffer.concat(held.splice(0))
+      for (;;) {
+        wanted = lengthBytes + (bytes.length < lengthBytes ? 0 : bytes.readUInt32LE(0))
+        if (bytes.length < Math.max(wanted, lengthBytes)) break
+        clearTimeout(patience)
+        yield deserialize(bytes.subarray(lengthBytes, wanted)) as Value
+        bytes = bytes.subarray(wanted)
+      }
+      held.push(bytes)
+      size = bytes.length
+    }
+    const [code] = await closed
+    if (code !== 0) throw new ProcessFailed(true)
+  } finally {
+    clearTimeout(patience)
+    child.kill('SIGKILL')
+  }
+}
+
+/** Before each value stands its length. */
+const lengthBytes = 4
+
+/** Returns the input of this process, which `valuesOfProcess` has started. */
+export const processInput = async <Input>(): Promise<Input> => deserialize(await buffer(process.stdin)) as Input
+
+/** Passes a value to the process that has started this one, and waits until it takes more. */
+export async function yieldFromProcess(value: unknown): Promise<void> {
+  const bytes = serialize(value)
+  const length = Buffer.alloc(lengthBytes)
+  length.writeUInt32LE(bytes.length)
+  process.stdout.write(length)
+  if (!process.stdout.write(bytes)) await once(process.stdout, 'drain')
+}
 
 /** Starts a process that communicates by IPC messages. */
 export const startMessagingProcess = (entry: URL, maxHeapMiB: number): ChildProcess =>

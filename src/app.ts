@@ -9,7 +9,6 @@ import { createBackend } from './contract/backend.ts'
 import { Problem } from './contract/output/problems.ts'
 import { createReplyChecker } from './contract/output/reply-check.ts'
 import { registerRoutes } from './contract/routes.ts'
-import { deleteHooks } from './delete-hooks.ts'
 import { type LogSink, logging, requestId, type TrackRequest, trackRequests } from './http/access-log.ts'
 import type { CustomTypes } from './http/compat-v1/values.ts'
 import { compressReplies } from './http/compression.ts'
@@ -42,6 +41,7 @@ import { bestEffort } from './kernel/runtime/unavailable.ts'
 import { createEmitter, type Emitter } from './kernel/write/events.ts'
 import { createMailer, type Mailer } from './mail/outbound.ts'
 import {
+  deleteHooks,
   examiners,
   handlers,
   namedFinders,

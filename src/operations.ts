@@ -5,15 +5,18 @@ import { createSearchIndex } from '../db/search/search-index.ts'
 import { operations } from './contract/operations.gen.ts'
 import type { Examiners, RecordGuards } from './http/pipeline.ts'
 import { type Handlers, type IntersectionOf, mergeHandlers, type PublicGuards } from './kernel/handler.ts'
+import { collectDeleteHooks } from './kernel/history/delete-hooks.ts'
 import type { EventEntity, Sight } from './kernel/query/event-visibility.ts'
 import type { Resource } from './kernel/resource/definition.ts'
 import type { NamedFinders } from './kernel/resource/named-references.ts'
 import { handlers as account } from './resources/account/handlers.ts'
 import { handlers as accountSessions } from './resources/account/sessions.ts'
+import { deleteHooks as activitiesDeleteHooks } from './resources/activities/delete-hooks.ts'
 import { handlers as activityHandlers } from './resources/activities/handlers.ts'
 import { handlers as removalHandlers } from './resources/activities/removal.ts'
 import { inheritedActivities } from './resources/activities/resource.ts'
 import { timelines } from './resources/activities/timeline.ts'
+import { deleteHooks as attributesDeleteHooks } from './resources/attributes/delete-hooks.ts'
 import { handlers as attributeHandlers } from './resources/attributes/resource.ts'
 import { handlers as authentication, publicGuards as sessionGuards } from './resources/authentication/handlers.ts'
 import { sessionSight } from './resources/authentication/sessions.ts'
@@ -28,6 +31,7 @@ import { handlers as fileHandlers, files } from './resources/files/handlers.ts'
 import { fileSight } from './resources/files/rows.ts'
 import { findNamedStage } from './resources/leads/find-stage-by-name.ts'
 import { handlers as leadHandlers, subLists as leadsBelow, requireProductLine } from './resources/leads/handlers.ts'
+import { deleteHooks as marketingDeleteHooks } from './resources/marketing/delete-hooks.ts'
 import { handlers as marketing } from './resources/marketing/handlers.ts'
 import { sendSight } from './resources/marketing/sends.ts'
 import { suppressionSight } from './resources/marketing/suppressions.ts'
@@ -39,6 +43,7 @@ import { handlers as productHandlers } from './resources/products/handlers.ts'
 import { handlers as quoteHandlers, subLists as quotesBelow } from './resources/quotes/handlers.ts'
 import { handlers as reportHandlers } from './resources/reports/handlers.ts'
 import { handlers as roleHandlers } from './resources/roles/resource.ts'
+import { deleteHooks as searchDeleteHooks } from './resources/search/delete-hooks.ts'
 import { searchHandlers } from './resources/search/handlers.ts'
 import { handlers as system } from './resources/system/handlers.ts'
 import { locateJob } from './resources/system/jobs.ts'
@@ -180,3 +185,11 @@ export const recordGuards: RecordGuards = {
   [operations.getJob.path]: locateJob,
   [operations.updateLeadProduct.path]: requireProductLine,
 }
+
+/** The delete hooks of all slices, in the order in which they run. */
+export const deleteHooks = collectDeleteHooks([
+  attributesDeleteHooks,
+  activitiesDeleteHooks,
+  marketingDeleteHooks,
+  searchDeleteHooks,
+])

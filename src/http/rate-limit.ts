@@ -1,5 +1,5 @@
 // Rate limits: a token bucket for each API token, session and network address. Each
-// process has its own buckets. attempt-limits.ts has the limits that all processes share.
+// process has its own buckets. attempts.ts has the limits that all processes share.
 import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { RateCounter } from '../contract/call.ts'

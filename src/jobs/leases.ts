@@ -6,7 +6,7 @@ import type { DB } from '../../db/tables.gen.ts'
 import { type Context, now } from '../kernel/context.ts'
 import { stamp } from '../kernel/runtime/clock.ts'
 import { isProcessGone } from '../kernel/runtime/process-identity.ts'
-import { transaction } from '../kernel/write/write.ts'
+import { type InTransaction, transaction } from '../kernel/write/write.ts'
 import { unfinishedStates } from './queue.ts'
 
 export type JobRow = Selectable<DB['jobs']>
@@ -235,7 +235,7 @@ export async function isSequenceBusy(
  * Takes a running job out of its sequence, so that later jobs of the sequence do not wait for this
  * job.
  */
-export async function leaveSequence(ctx: Context & { unit: { wakes: boolean } }, id: number): Promise<void> {
+export async function leaveSequence(ctx: InTransaction, id: number): Promise<void> {
   const jobs = ctx.db.selectFrom('jobs').select('sequence').where('id', '=', id)
   const sequence = (await jobs.executeTakeFirst())?.sequence ?? null
   if (sequence === null) return
@@ -246,7 +246,7 @@ export async function leaveSequence(ctx: Context & { unit: { wakes: boolean } },
 /**
  * Lets the first blocked job of the sequence run, unless another job of the sequence waits or runs.
  */
-export async function unblock(ctx: Context & { unit: { wakes: boolean } }, sequence: string | null): Promise<void> {
+export async function unblock(ctx: InTransaction, sequence: string | null): Promise<void> {
   if (sequence === null) return
   const inState = (...states: JobRow['state'][]) =>
     ctx.db.selectFrom('jobs').select('id').where('sequence', '=', sequence).where('state', 'in', states).limit(1)

@@ -44,11 +44,7 @@ class JobWorker implements Worker {
   readonly #retry: StorageRetry
   readonly #dispatcher: EventDispatcher
   readonly #runner: JobRunner
-  readonly #running = new Map<number, { done: Promise<void>; stop: AbortController }>()
-  /** The number of running jobs of each kind. */
-  readonly #counts = new Map<string, number>()
-  /** The running jobs that belong to a lane. */
-  readonly #inLanes = new Map<number, { name: string; atOnce: number }>()
+  readonly #running = new Map<number, { row: JobRow; done: Promise<void>; stop: AbortController }>()
   #pollTimer: NodeJS.Timeout | undefined
   #presenceTimer: NodeJS.Timeout | undefined
   #isOn = false
@@ -156,41 +152,45 @@ class JobWorker implements Worker {
 
   /** Returns how many more jobs of each kind may run. */
   #freeSlots(): Map<string, number> {
+    const running = this.#countRunning(({ kind }) => kind)
     return new Map(
       this.#jobs.map(({ kind, concurrency, isReady }) => [
         kind,
-        isReady(this.#services) ? concurrency - (this.#counts.get(kind) ?? 0) : 0,
+        isReady(this.#services) ? concurrency - (running.get(kind) ?? 0) : 0,
       ]),
     )
   }
 
-  readonly #laneOf: Lanes['of'] = ({ kind, sequence }) => {
+  #lanes(): Lanes {
+    const running = this.#countRunning((row) => this.#laneOf(row)?.name)
+    const lanes = [...this.#running.values()].flatMap(({ row }) => this.#laneOf(row) ?? [])
+    const full = lanes.filter(({ name, atOnce }) => (running.get(name) ?? 0) >= atOnce)
+    return { of: (row) => this.#laneOf(row), running, full: [...new Set(full.map(({ name }) => name))] }
+  }
+
+  #laneOf({ kind, sequence }: Pick<JobRow, 'kind' | 'sequence'>): ReturnType<Lanes['of']> {
     const lanes = this.#jobs.find((job) => job.kind === kind)?.lanes
     return lanes === undefined || sequence === null ? null : { name: lanes.of(sequence), atOnce: lanes.atOnce }
   }
 
-  #lanes(): Lanes {
-    const running = new Map<string, number>()
-    for (const { name } of this.#inLanes.values()) running.set(name, (running.get(name) ?? 0) + 1)
-    const isFull = ({ name, atOnce }: { name: string; atOnce: number }): boolean => (running.get(name) ?? 0) >= atOnce
-    const full = [...new Set([...this.#inLanes.values()].filter(isFull).map(({ name }) => name))]
-    return { of: this.#laneOf, running, full }
+  #countRunning(groupOf: (row: JobRow) => string | undefined): Map<string, number> {
+    const counts = new Map<string, number>()
+    for (const { row } of this.#running.values()) {
+      const group = groupOf(row)
+      if (group !== undefined) counts.set(group, (counts.get(group) ?? 0) + 1)
+    }
+    return counts
   }
 
   #launch(row: JobRow): void {
-    this.#counts.set(row.kind, (this.#counts.get(row.kind) ?? 0) + 1)
-    const lane = this.#laneOf(row)
-    if (lane !== null) this.#inLanes.set(row.id, lane)
     const stop = new AbortController()
     // The worker may have been stopped during the claim.
     if (this.#isStopping) stop.abort()
     const done = this.#runner.run(row, stop).finally(() => {
-      this.#counts.set(row.kind, (this.#counts.get(row.kind) ?? 1) - 1)
       this.#running.delete(row.id)
-      this.#inLanes.delete(row.id)
       this.wake()
     })
-    this.#running.set(row.id, { done, stop })
+    this.#running.set(row.id, { row, done, stop })
   }
 
   async #attempt<T>(what: string, work: () => Promise<T>): Promise<T | false> {

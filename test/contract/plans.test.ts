@@ -23,7 +23,7 @@ const tables = {
 type List = keyof typeof tables
 const lists = Object.keys(tables) as List[]
 
-/** Sort keys of another table, whose index is walked (test/kernel/resource/list-ways.test.ts). */
+/** Sort keys of another table, whose index is scanned (kernel/resource/access-paths.test.ts). */
 const sortedElsewhere: Partial<Record<List, string[]>> = {
   listLeads: ['person_name', 'user_name', 'stage_sort_order'],
   listPersons: ['organization_name'],

@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { Sqlite } from '../../db/sqlite/driver.ts'
-import { transitions } from '../../db/sqlite/group-commit/states.ts'
+import { transitions } from '../../db/sqlite/group-commit/group.ts'
 import type { WriteConnection } from '../../db/sqlite/group-commit/write-connection.ts'
 import { createWriteQueue } from '../../db/sqlite/group-commit/write-queue.ts'
 import { seeded } from '../faults/chance.ts'

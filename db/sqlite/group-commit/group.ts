@@ -1,5 +1,6 @@
-// Defines a group: the transactions that share one commit. Also defines the requests that wait for
-// the write connection.
+// The data of the write queue: a group, which is the transactions that share one commit, the
+// requests that wait for the write connection, the states of the queue, and its limit while another
+// process has the write lock. README.md explains each transition between the states.
 
 export interface Group<Deferred> {
   /** Whether the group accepts only one member. */
@@ -73,3 +74,51 @@ export function newGroup<Deferred>(isSingle: boolean): Group<Deferred> {
 }
 
 const nothing = (): void => undefined
+
+/**
+ * A state of the write queue. A state has a `group` while the group's transaction accepts
+ * statements.
+ */
+export type State<Deferred> =
+  | { readonly name: 'idle' }
+  | { readonly name: 'preparing' }
+  | { readonly name: 'locked'; readonly retry: NodeJS.Timeout }
+  | { readonly name: 'member'; readonly group: Group<Deferred> }
+  | { readonly name: 'open'; readonly group: Group<Deferred> }
+  | { readonly name: 'finishing'; readonly group: Group<Deferred> }
+  | { readonly name: 'committing' }
+  | { readonly name: 'exclusive' }
+
+export type StateName = State<never>['name']
+
+export const transitions: Readonly<Record<StateName, readonly StateName[]>> = {
+  idle: ['preparing', 'locked', 'member', 'exclusive'],
+  preparing: ['idle'],
+  locked: ['idle'],
+  member: ['open', 'idle'],
+  open: ['member', 'finishing', 'committing'],
+  finishing: ['committing', 'idle'],
+  committing: ['idle'],
+  exclusive: ['idle'],
+}
+
+/** The limit applies once another process has had the lock for this many milliseconds. */
+const briefLockMs = 250
+/**
+ * The maximum number of waiting requests during a long lock. More would fill the admission queue of
+ * http/load-shedding and so block reads, too.
+ */
+const maxWaiting = 100
+
+/**
+ * A series of failed attempts to begin a transaction, because another process has the write lock.
+ */
+export interface Contention {
+  readonly since: number
+  readonly tries: number
+  readonly error: unknown
+}
+
+/** Returns whether the queue must refuse further requests because of a long lock. */
+export const isQueueFull = (contention: Contention | null, waiting: number): contention is Contention =>
+  contention !== null && waiting >= maxWaiting && performance.now() - contention.since > briefLockMs

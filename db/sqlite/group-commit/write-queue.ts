@@ -5,9 +5,17 @@
 import type { QueryResult } from 'kysely'
 import { isBusy, retryDelayMs, retryWhileBusy } from '../busy-retry.ts'
 import type { SqlQuery } from '../prepared-statements.ts'
-import { type Contention, isQueueFull } from './contention.ts'
-import { type Group, type GroupCommitOptions, type Membership, newGroup, type WaitingRequest } from './group.ts'
-import { type State, transitions } from './states.ts'
+import {
+  type Contention,
+  type Group,
+  type GroupCommitOptions,
+  isQueueFull,
+  type Membership,
+  newGroup,
+  type State,
+  transitions,
+  type WaitingRequest,
+} from './group.ts'
 import type { ExclusiveConnection, WriteQueue, WriteTransaction } from './types.ts'
 import type { WriteConnection } from './write-connection.ts'
 

@@ -4,10 +4,10 @@ import { availableParallelism } from 'node:os'
 import { argon2id, hash, needsRehash, verify } from 'argon2'
 import type { Config } from '../../config/config.ts'
 import { Problem } from '../errors.ts'
-import { createTurnQueue } from '../runtime/turn-queue.ts'
+import { createFairQueue } from '../runtime/fair-queue.ts'
 
 const atOnce = Math.max(1, availableParallelism() - 1)
-/** Together with the longest wait of guess-pacing.ts, less than the 30 seconds of a request. */
+/** Together with the longest wait of attempts.ts, less than the 30 seconds of a request. */
 const limits = { maxWaitMs: 15_000, maxWaiting: 1_000 }
 
 /** Returns the 429 of a caller who waited too long to sign in. */
@@ -25,8 +25,8 @@ let running = 0
  * turns.
  */
 const queues = {
-  known: createTurnQueue(limits, tooManySignIns),
-  unknown: createTurnQueue(limits, tooManySignIns),
+  known: createFairQueue(limits, tooManySignIns),
+  unknown: createFairQueue(limits, tooManySignIns),
 }
 let wasKnown = false
 

@@ -1,6 +1,6 @@
 // Queries of a resource whose SQL depends on the caller: the rows that the caller may see. Their
-// statements are cached for each user, token abilities and operation, and the totals of lists until
-// the next commit.
+// statements are cached for each user and token abilities, and the totals of lists until the next
+// commit.
 import { createHash } from 'node:crypto'
 import type { Compilable } from 'kysely'
 import { LRUCache } from 'lru-cache'
@@ -16,7 +16,6 @@ import { perOwner } from '../runtime/per-owner.ts'
 export interface SqlCaller {
   readonly user: Pick<NonNullable<Context['user']>, 'id' | 'permissions' | 'visibleOwners'> | null
   readonly token: Pick<NonNullable<Context['token']>, 'abilities'> | null
-  readonly operation: Context['operation']
   readonly visibleRecord?: Context['visibleRecord']
   readonly services: Pick<Services, 'store'>
 }
@@ -27,10 +26,10 @@ const statementsOf = perEngine(3_000)
  * Returns a text that differs between callers whose SQL may differ; null for a caller who has just
  * written a record and may see it with any owner (`visibleRecord`).
  */
-function callerKey({ user, token, operation, visibleRecord }: SqlCaller): string | null {
+function callerKey({ user, token, visibleRecord }: SqlCaller): string | null {
   const isLimited = user !== null && (user.visibleOwners !== null || user.permissions !== 'all')
   if (visibleRecord !== undefined && isLimited) return null
-  return `${operation} ${user === null ? '' : userKey(user)} ${token === null ? 'all' : `[${token.abilities.join()}]`}`
+  return `${user === null ? '' : userKey(user)} ${token === null ? 'all' : `[${token.abilities.join()}]`}`
 }
 
 const userKey = perOwner(({ id, permissions, visibleOwners }: NonNullable<SqlCaller['user']>) => {

@@ -50,14 +50,14 @@ const operators = { gt: '>', gte: '>=', lt: '<', lte: '<=' } as const
 /**
  * Returns the conditions for all filters in the query. Ignores parameters that are neither `q` nor
  * in `fields`, such as `page` and `sort`. By default the conditions of `q` find rows by the search
- * index. Others test the rows that a walk reads, or those whose ids `searchCandidates` found.
+ * index. Others test the rows that a scan reads, or those whose ids `searchCandidates` found.
  */
 export function conditions(
   ctx: Context,
   query: QueryValues,
   fields: Fields,
   search: readonly SearchField[],
-  rows: 'any' | 'walked' | 'found' = 'any',
+  rows: 'any' | 'scanned' | 'found' = 'any',
 ): Condition[] {
   const found: Condition[] = []
   for (const [parameter, sent] of Object.entries(query)) {

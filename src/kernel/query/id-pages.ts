@@ -4,7 +4,7 @@ import { type Expression, type Kysely, type SqlBool, sql } from 'kysely'
 import type { Context } from '../context.ts'
 import { queryAsCaller, untilNextCommitFor } from './caller-query.ts'
 import type { QueryValues } from './filter.ts'
-import { parentFirst, pruneJoins, splitJoin } from './join-plugins.ts'
+import { parentFirst, pruneJoins, splitJoin } from './joins.ts'
 import { type CursorValues, countOf, marksOf, type Paged, type PageWindow, paged, type Total } from './page.ts'
 import {
   halvesOf,
@@ -30,21 +30,21 @@ export interface FoundRows {
 
 /**
  * A list whose pages are read in two steps: first the ids of a page, then the rows with these ids.
- * A page of few rows is gathered: the filters find all rows, which are then sorted. A page of many
- * rows is found by a walk: an index supplies the order, and each row is tested until the page is
- * full. So the cost of a page does not grow with the list.
+ * A list of few rows is sorted: the filters find all rows. A list of many rows is scanned: an index
+ * supplies the order, and each row is tested until the page is full. So the cost of a page does not
+ * grow with the list.
  */
 export interface IdPagedList<Row> {
-  gathered: FoundRows
-  walked: FoundRows
+  sorted: FoundRows
+  scanned: FoundRows
   /** The highest number that `total` counts to; null when all rows are counted. */
   maxTotal: number | null
   /** Returns the rows with these ids, by id. */
   byIds: (ids: number[]) => Promise<Map<number, Row>>
 }
 
-/** The highest number of rows that are gathered and sorted for a page. */
-export const maxGathered = 1_000
+/** The highest number of rows that are found and sorted for a page. */
+export const maxSorted = 1_000
 
 /** Returns one page like `page`, with cached statements. */
 export async function pageByIds<Row extends object>(
@@ -55,12 +55,10 @@ export async function pageByIds<Row extends object>(
   id: string,
 ): Promise<Paged<Row>> {
   const keys = sortKeys(query, sort, id)
-  const hasChoice = list.gathered !== list.walked || halvesOf(keys, false) !== null
+  const hasChoice = list.sorted !== list.scanned || halvesOf(keys, false) !== null
   let many: Promise<boolean> | undefined
   const isMany = (): Promise<boolean> => {
-    many ??= hasChoice
-      ? countUpTo(ctx, list.gathered, maxGathered).then(({ isExact }) => !isExact)
-      : Promise.resolve(false)
+    many ??= hasChoice ? countUpTo(ctx, list.sorted, maxSorted).then(({ isExact }) => !isExact) : Promise.resolve(false)
     return many
   }
   return paged(ctx, query, {
@@ -68,10 +66,10 @@ export async function pageByIds<Row extends object>(
     find: async ({ range, ...wanted }) => {
       const search = {
         ...wanted,
-        list: (await isMany()) ? list.walked : list.gathered,
+        list: (await isMany()) ? list.scanned : list.sorted,
         keys,
         id,
-        isWalk: await isMany(),
+        isIndexScan: await isMany(),
       }
       const marks = range ? await marksInRange(ctx, search, range) : await marksOnPage(ctx, search)
       if (marks.length === 0) return []
@@ -79,8 +77,8 @@ export async function pageByIds<Row extends object>(
       return marks.map((mark) => ({ mark, row: shown.get(mark.id) }))
     },
     count: async () => {
-      const total = await countUpTo(ctx, list.gathered, list.maxTotal)
-      many = Promise.resolve(hasChoice && total.count >= maxGathered)
+      const total = await countUpTo(ctx, list.sorted, list.maxTotal)
+      many = Promise.resolve(hasChoice && total.count >= maxSorted)
       return total
     },
   })
@@ -118,7 +116,7 @@ interface MarkSearch extends Omit<PageWindow, 'range'> {
   list: FoundRows
   keys: readonly Key[]
   id: string
-  isWalk: boolean
+  isIndexScan: boolean
 }
 
 /**
@@ -129,7 +127,8 @@ export async function idsOnPages(ctx: Context, searches: readonly MarkSearch[]):
   const ids: number[] = []
   const together: MarkSearch[] = []
   for (const search of searches) {
-    if (search.isWalk && halvesOf(search.keys, false)) ids.push(...(await marksOnPage(ctx, search)).map(({ id }) => id))
+    if (search.isIndexScan && halvesOf(search.keys, false))
+      ids.push(...(await marksOnPage(ctx, search)).map(({ id }) => id))
     else together.push(search)
   }
   const parts = together.map((search) => numberedPage(ctx, search))
@@ -186,15 +185,15 @@ export async function idsPerGroup(
 
 /** Returns the ids and sort keys of a page. */
 function marksOnPage(ctx: Context, search: MarkSearch): Promise<Mark[]> {
-  const halves = search.isWalk ? halvesOf(search.keys, search.reverse) : null
+  const halves = search.isIndexScan ? halvesOf(search.keys, search.reverse) : null
   return halves ? marksInHalves(ctx, search, halves) : marksInRange(ctx, search, undefined)
 }
 
 function marksInRange(ctx: Context, search: MarkSearch, range: Range | undefined): Promise<Mark[]> {
-  const { list, keys, isWalk, limit, offset, reverse } = search
+  const { list, keys, isIndexScan, limit, offset, reverse } = search
   const order = orderText(ctx, keys)
   const within = range && sql`${range.where}`.compile(ctx.db)
-  const parts = [list.text, order, within?.sql, range?.hasValue && 'values', reverse && 'back', isWalk && 'walk']
+  const parts = [list.text, order, within?.sql, range?.hasValue && 'values', reverse && 'back', isIndexScan && 'scan']
   const perParent = range && isPerParent(ctx, search, range) ? sql`${range.ofParent}`.compile(ctx.db).parameters : null
   const bound = [
     ...list.values,
@@ -208,7 +207,7 @@ function marksInRange(ctx: Context, search: MarkSearch, range: Range | undefined
 
 /** Returns a query of the ids and sort keys of a page. */
 function pageOfMarks(ctx: Context, search: MarkSearch, range: Range | undefined): Rows<Mark> {
-  const { list, id, isWalk, limit, offset, reverse } = search
+  const { list, id, isIndexScan, limit, offset, reverse } = search
   const [first, ...others] = search.keys as [Key, ...Key[]]
   // Without nulls, no order of nulls is needed, which an index of a joined table could not supply.
   const keys = range?.hasValue ? [{ ...first, isNullable: false }, ...others] : search.keys
@@ -219,15 +218,15 @@ function pageOfMarks(ctx: Context, search: MarkSearch, range: Range | undefined)
     .select(marksOf(keys))
   const found = range ? ids.where(range.where) : ids
   const page = pruneJoins(ordered(ctx, found, keys, reverse).limit(limit).offset(offset) as Rows<Mark>)
-  if (!isWalk || !range?.hasValue || first.parent === null) return page
+  if (!isIndexScan || !range?.hasValue || first.parent === null) return page
   return isPerParent(ctx, search, range)
     ? pagePerParent(ctx, { ...search, keys, range }, found, first.parent)
     : parentFirst(page, first.parent)
 }
 
 /** Returns whether a page is found by `pagePerParent`. */
-const isPerParent = ({ services }: Context, { keys: [first], isWalk }: MarkSearch, { hasValue }: Range): boolean =>
-  services.store.dialect.hasLateralJoins && isWalk && hasValue && first?.parent !== null
+const isPerParent = ({ services }: Context, { keys: [first], isIndexScan }: MarkSearch, { hasValue }: Range): boolean =>
+  services.store.dialect.hasLateralJoins && isIndexScan && hasValue && first?.parent !== null
 
 /** Returns a query of a page from the first rows of each row of a joined table. */
 function pagePerParent(

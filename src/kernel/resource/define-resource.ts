@@ -9,14 +9,11 @@ import { restore } from '../history/restore.ts'
 import type { AnyDefinition, AnyResource, ResourceParts } from './any-definition.ts'
 import { crudHandlers } from './crud-handlers.ts'
 import type { Definition, InferredLast, Resource } from './definition.ts'
-import { createExaminers } from './examine-body.ts'
 import { createReader } from './read-records.ts'
 import { sightOfRecords } from './record-sight.ts'
-import { createRemover } from './remove-record.ts'
-import { createReplacer } from './replace-named.ts'
 import { visibleRows } from './rows.ts'
-import { createSaver } from './save-record.ts'
 import { tableRows } from './table-rows.ts'
+import { createWriter } from './write-records.ts'
 
 export type { Definition, Include, Resource, RowPlan, Writing } from './definition.ts'
 
@@ -53,32 +50,18 @@ function resourceOf(d: AnyDefinition) {
     stored: tableRows(d.table),
   }
   const reader = createReader(parts)
-  const saver = createSaver(parts, reader)
   const resource: AnyResource = {
     noun: d.noun,
     table: d.table,
-    ...facts,
-    sight: sightOfRecords(parts),
-    assertVisible: reader.assertVisible,
-    withVersionOf: reader.withVersionOf,
     searchDocument: d.searchDocument,
     namedBy: d.namedBy,
-    visibleIds: reader.visibleIds,
-    countBy: parts.rows.countBy,
-    get: reader.get,
-    getMany: reader.getMany,
-    list: reader.list,
-    query: parts.rows.query,
-    found: parts.rows.found,
-    idsOnPages: parts.rows.idsOnPages,
-    idsPerGroup: parts.rows.idsPerGroup,
-    allInSight: parts.rows.allInSight,
+    ...facts,
+    sight: sightOfRecords(parts),
+    ...parts.rows,
+    ...reader,
     exists: parts.stored.exists,
     touch: parts.stored.touch,
-    ...saver,
-    ...createExaminers(parts, reader),
-    ...createRemover(parts, reader),
-    ...createReplacer(parts, reader, saver),
+    ...createWriter(parts, reader),
     restore: (ctx, id) =>
       restore(ctx, {
         resource,

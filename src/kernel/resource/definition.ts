@@ -128,6 +128,8 @@ export interface RecordRules<Row, Write, Reply, Sort, Filter, Field extends stri
    * the rules in `toRow` do not run.
    */
   governs?: readonly Field[]
+  /** Returns whether the caller may change a visible record. By default all may be changed. */
+  canChange?: (ctx: Context, row: Row) => boolean
   /** Masks the secrets of a body before event listeners get it. */
   maskInput?: (body: Write) => Write
   /** Converts a row to the reply. Every property of the schema must be present. */
@@ -312,13 +314,13 @@ export interface Resource<Reply, Write> {
   found(ctx: Context, query: QueryValues): Promise<Rows<unknown>>
   /**
    * Returns the ids on several pages, each of the rows that also meet a condition. The ids of one
-   * page are in the order of its `sort`. `isWalk` says whether to walk through the rows in order,
-   * instead of gathering and sorting them.
+   * page are in the order of its `sort`. `isIndexScan` says whether to read the rows in the order
+   * of an index, instead of finding and sorting them.
    */
   idsOnPages(
     ctx: Context,
     query: QueryValues,
-    pages: readonly (PagePart & { sort?: string[] | undefined; isWalk: boolean })[],
+    pages: readonly (PagePart & { sort?: string[] | undefined; isIndexScan: boolean })[],
   ): Promise<number[]>
   /**
    * Returns the ids on the same page of each group of rows that meet the condition `part`. Rows of

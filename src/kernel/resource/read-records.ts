@@ -11,8 +11,8 @@ export interface RecordReader
   /** Returns the row if the caller may see it. Throws 404 otherwise. */
   findRow(ctx: Context, id: number): Promise<AnyRow>
   /**
-   * Returns the row that a write will change. Throws 404 when the caller may not see the row, and
-   * 412 when If-Match names another version.
+   * Returns the row that a write will change. Throws 404 when the caller may not see or change the
+   * row, and 412 when If-Match names another version.
    */
   findCurrent(ctx: Context, id: number): Promise<AnyRow>
   /** Returns the row after a write, even if the caller may not see it any longer. */
@@ -38,6 +38,7 @@ export function createReader({ d, rows }: Pick<ResourceParts, 'd' | 'rows'>): Re
 
     async findCurrent(ctx, id) {
       const row = await reader.findRow(ctx, id)
+      if (d.canChange?.(ctx, row) === false) throw notFound(noun, id)
       if (row.version !== undefined) checkIfMatch(ctx, row.version)
       return row
     },

@@ -1,29 +1,10 @@
 // Puts another record in the place of a record that stored rules name, before that record is
 // deleted (`replace_with`). Each rule gets an ordinary update, with its permission, checks and
 // events.
-import { operations } from '../../contract/operations.gen.ts'
-import { assertCanCall, type Context } from '../context.ts'
+import type { Context } from '../context.ts'
 import { invalid, Problem } from '../errors.ts'
 import { type NamedRecord, refuseNamed, rulesNaming } from '../history/stored-references.ts'
 import { capital } from '../values/format.ts'
-import type { AnyResource, ResourceParts } from './any-definition.ts'
-import type { RecordReader } from './read-records.ts'
-
-/** Returns `replaceNamed` of a resource whose rows name other records. */
-export function createReplacer(
-  { d }: Pick<ResourceParts, 'd'>,
-  reader: Pick<RecordReader, 'findRow'>,
-  { update }: Pick<AnyResource, 'update'>,
-): Pick<AnyResource, 'replaceNamed'> {
-  const { replacing } = d
-  if (replacing === undefined) return {}
-  return {
-    async replaceNamed(ctx, id, named, by) {
-      assertCanCall(ctx, operations[d.operations.update])
-      await update(ctx, id, await replacing(ctx, await reader.findRow(ctx, id), named, by))
-    },
-  }
-}
 
 const refuse = (sentences: readonly string[]): Problem => invalid({ 'query.replace_with': [...sentences] })
 

@@ -5,11 +5,11 @@ import type { Context } from '../context.ts'
 import { queryByIds } from '../query/caller-query.ts'
 import type { QueryValues } from '../query/filter.ts'
 import { idsOnPages, idsPerGroup, pageByIds, withCondition } from '../query/id-pages.ts'
-import { pruneJoins } from '../query/join-plugins.ts'
+import { pruneJoins } from '../query/joins.ts'
 import { inOrder, type Rows, type SortColumn } from '../query/page.ts'
 import { sortKeys } from '../query/sort-and-cursor.ts'
+import { accessPathsOf, filtersOf, inSight, whereAll } from './access-paths.ts'
 import type { AnyDefinition, AnyRow, VisibleRows } from './any-definition.ts'
-import { filtersOf, inSight, met, waysOf } from './list-ways.ts'
 
 export function visibleRows(d: AnyDefinition, entity: string): VisibleRows {
   const id = `${d.table}.id`
@@ -34,7 +34,7 @@ export function visibleRows(d: AnyDefinition, entity: string): VisibleRows {
 
     async page(ctx, query, narrow) {
       const list = {
-        ...(await waysOf(ctx, d, query, narrow)),
+        ...(await accessPathsOf(ctx, d, query, narrow)),
         byIds: async (ids: readonly number[]) => new Map((await byIds(ctx, ids)).map((row) => [row.id, row])),
       }
       return pageByIds(ctx, list, query, await sorts(ctx, query), id)
@@ -53,19 +53,25 @@ export function visibleRows(d: AnyDefinition, entity: string): VisibleRows {
       return new Map(rows.map(({ value, count }) => [value, Number(count)]))
     },
 
-    found: async (ctx, query) => (await waysOf(ctx, d, query)).gathered.rows(),
+    found: async (ctx, query) => (await accessPathsOf(ctx, d, query)).sorted.rows(),
 
     async idsOnPages(ctx, query, pages) {
-      const { gathered, walked } = await waysOf(ctx, d, query)
+      const { sorted, scanned } = await accessPathsOf(ctx, d, query)
       const searches = pages.map(async ({ sort, part, ...page }) => {
         const keys = sortKeys({ sort }, await sorts(ctx, query), id)
-        return { ...page, list: withCondition(ctx, page.isWalk ? walked : gathered, part), keys, id, reverse: false }
+        return {
+          ...page,
+          list: withCondition(ctx, page.isIndexScan ? scanned : sorted, part),
+          keys,
+          id,
+          reverse: false,
+        }
       })
       return idsOnPages(ctx, await Promise.all(searches))
     },
 
     async idsPerGroup(ctx, query, { part, group, limit, offset }) {
-      const list = withCondition(ctx, (await waysOf(ctx, d, query)).gathered, part)
+      const list = withCondition(ctx, (await accessPathsOf(ctx, d, query)).sorted, part)
       return idsPerGroup(ctx, { list, keys: sortKeys(query, await sorts(ctx, query), id), id, group, limit, offset })
     },
 
@@ -76,6 +82,6 @@ export function visibleRows(d: AnyDefinition, entity: string): VisibleRows {
     },
 
     query: async (ctx, query) =>
-      inOrder(ctx, met(all(ctx), await filtersOf(ctx, d, query)), query, await sorts(ctx, query), id),
+      inOrder(ctx, whereAll(all(ctx), await filtersOf(ctx, d, query)), query, await sorts(ctx, query), id),
   }
 }

@@ -5,8 +5,8 @@
 import type { ChildProcess } from 'node:child_process'
 import { getPriority, setPriority } from 'node:os'
 import { entryAt, startMessagingProcess } from '../../../db/entry-file.ts'
+import { createFairQueue, type QueueKey, type Refusal } from './fair-queue.ts'
 import type { Job, OffloadOutcome, Runnable } from './offload.entry.ts'
-import { createTurnQueue, type QueueKey, type Refusal } from './turn-queue.ts'
 
 export interface QueueLimits {
   maxRunning: number
@@ -86,8 +86,8 @@ export const programAt = <Entry extends Runnable>(
  * Returns a queue that lets at most `maxRunning` jobs run, one of each caller, and the callers take
  * turns. `enter` resolves when the job may begin, with a function to call when the job ends.
  */
-export function createFairQueue(limits: QueueLimits) {
-  const waiting = createTurnQueue(limits, (reason) => new OffloadError(reason))
+export function createFairPool(limits: QueueLimits) {
+  const waiting = createFairQueue(limits, (reason) => new OffloadError(reason))
   const running = new Set<QueueKey>()
   function beginNext(): void {
     while (running.size < limits.maxRunning) {
@@ -112,7 +112,7 @@ export function createFairQueue(limits: QueueLimits) {
 /** Creates the pool of subprocesses. The first job starts the first subprocess. */
 export function createOffload(changes: Partial<OffloadLimits> = {}): Offload {
   const limits = { ...usual, ...changes }
-  const queue = createFairQueue(limits)
+  const queue = createFairPool(limits)
   const idle: { child: ChildProcess; end: NodeJS.Timeout }[] = []
   const all = new Set<ChildProcess>()
 

@@ -30,6 +30,9 @@ export interface UnitOfWork {
   readonly onCommit: (() => void)[]
 }
 
+/** The context inside a transaction. */
+export type InTransaction = Context & { unit: UnitOfWork }
+
 export interface About {
   /** The type of the record, as in paths: `leads`, `persons` … */
   entity: string
@@ -73,10 +76,10 @@ class DryRun extends Error {
  */
 export async function transaction<T>(
   ctx: Context,
-  work: (ctx: Context & { unit: UnitOfWork }) => Promise<T>,
+  work: (ctx: InTransaction) => Promise<T>,
   { isLong = false, inParts = false, isAlone = false } = {},
 ): Promise<T> {
-  if (ctx.unit) return work(ctx as Context & { unit: UnitOfWork })
+  if (ctx.unit) return work(ctx as InTransaction)
   let unit = newUnitOfWork()
   const said = { cookies: ctx.cookies.length, warnings: ctx.warnings.length }
   let isAgain = false
@@ -144,10 +147,7 @@ const part = {
  * the rows and pending events of the part and rethrows the error; the transaction can continue.
  * Savepoints must not be nested.
  */
-export async function savepoint<T>(
-  { db, unit, services }: Context & { unit: UnitOfWork },
-  work: () => Promise<T>,
-): Promise<T> {
+export async function savepoint<T>({ db, unit, services }: InTransaction, work: () => Promise<T>): Promise<T> {
   const waiting = [unit.after, unit.archived, unit.stale, unit.onCommit] as const
   const lengths = waiting.map(({ length }) => length)
   const { firstEventId } = unit
@@ -175,7 +175,7 @@ export async function write<Id extends number | null = number>(
   ctx: Context,
   name: EventBase,
   about: About,
-  work: (ctx: Context & { unit: UnitOfWork }) => Promise<Outcome<Id>>,
+  work: (ctx: InTransaction) => Promise<Outcome<Id>>,
 ): Promise<Outcome<Id> & { eventId: number | null }> {
   return transaction(ctx, async (ctx) => {
     if (!ctx.dryRun && ctx.services.events.isHeard(`${name}.before`)) {
@@ -209,7 +209,7 @@ export async function write<Id extends number | null = number>(
 /**
  * Warns of read-only keys in the body whose values are neither those before the change nor those
  * after it: the client may have wanted to change them. The version and a body of an older version
- * have a warning of their own (resource/save-record.ts).
+ * have a warning of their own (resource/write-records.ts).
  */
 function warnOfIgnored(ctx: Context, name: EventBase, shown: readonly (Snapshot | null | undefined)[]): void {
   const { event, keys } = ctx.ignored ?? {}

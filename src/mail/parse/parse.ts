@@ -2,9 +2,9 @@
 // takes milliseconds and is parsed in this process. Any other e-mail is parsed in a separate
 // process (subprocess.ts).
 
+import { isUtf8 } from 'node:buffer'
 import { MailReaderBusy, UnreadableMail } from '../failures.ts'
 import type { MailSource } from './fields.ts'
-import { isPlainUtf8 } from './plain-utf8.ts'
 import type { ReceivedMail } from './read.ts'
 import { type ReadingLimits, readInSubprocess } from './subprocess.ts'
 
@@ -62,6 +62,21 @@ function linesIn(bytes: Uint8Array): number {
   let lines = 1
   for (let at = bytes.indexOf(10); at >= 0; at = bytes.indexOf(10, at + 1)) lines++
   return lines
+}
+
+/**
+ * Returns whether a standard TextDecoder decodes the e-mail correctly: it is UTF-8, and it names no
+ * other charset.
+ */
+function isPlainUtf8(bytes: Uint8Array): boolean {
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  if (!isUtf8(buffer)) return false
+  const labels = buffer
+    .toString('latin1')
+    .matchAll(/charset\s{0,9}\*?=\s{0,9}("[^"\s]{0,40}"|[^\s;>]{0,40})|=\?([^?\s]{1,60})\?[bq]\?|\*=([\w-]{1,40})'/gi)
+  return [...labels].every(([, inType, inWord, inName]) =>
+    /^("utf-?8"|utf-?8)$/i.test(inType ?? inWord ?? inName ?? ''),
+  )
 }
 
 /**

@@ -1,8 +1,7 @@
-// Entry point of the process that parses one e-mail (subprocess.ts). Reads the e-mail from standard
-// input and writes the result to standard output.
-import { deserialize, serialize } from 'node:v8'
+// Entry point of the process that parses one e-mail (subprocess.ts) and yields the result.
+import { processInput, yieldFromProcess } from '../../../db/entry-file.ts'
 import { UnreadableMail } from '../failures.ts'
-import type { MailFields, MailSource } from './fields.ts'
+import type { MailSource } from './fields.ts'
 import type { ReceivedMail } from './read.ts'
 import { MailTextDecoder } from './text-decoder.ts'
 
@@ -51,12 +50,4 @@ async function answer(given: MailSource): Promise<ReadResult> {
   }
 }
 
-const chunks: Buffer[] = []
-for await (const chunk of process.stdin) chunks.push(chunk as Buffer)
-const sent = Buffer.concat(chunks)
-const start = 4 + sent.readUInt32LE(0)
-const said = await answer({
-  raw: sent.length > start ? sent.subarray(start) : null,
-  fields: deserialize(sent.subarray(4, start)) as MailFields,
-})
-process.stdout.end(serialize(said))
+await yieldFromProcess(await answer(await processInput<MailSource>()))

@@ -1,11 +1,10 @@
 // Parses an e-mail in a separate process (subprocess.entry.ts) with limits for memory and time, so
 // that a crafted e-mail cannot harm the server. A thread is not enough: a thread that runs out of
 // memory ends the whole process. Two processes run at once; other e-mails wait.
-import { deserialize, serialize } from 'node:v8'
 import pLimit from 'p-limit'
-import { entryAt, startPipedProcess } from '../../../db/entry-file.ts'
+import { entryAt, ProcessFailed, valuesOfProcess } from '../../../db/entry-file.ts'
 import { MailReaderBusy, UnreadableMail } from '../failures.ts'
-import type { MailFields, MailSource } from './fields.ts'
+import type { MailSource } from './fields.ts'
 import type { ReceivedMail } from './read.ts'
 import type { ReadResult } from './subprocess.entry.ts'
 
@@ -41,40 +40,15 @@ export async function readInSubprocess(given: MailSource, limits: ReadingLimits)
 }
 
 async function readInProcess(given: MailSource, maxMs: number, maxMiB: number): Promise<ReceivedMail> {
-  const child = startPipedProcess(program, maxMiB)
-  const patience = setTimeout(() => child.kill('SIGKILL'), maxMs)
   try {
-    // Ignores the write error of a process that ends early, because its exit code shows the
-    // failure.
-    child.stdin.on('error', () => undefined)
-    child.stdin.write(encodeFields(given.fields))
-    child.stdin.end(given.raw ?? undefined)
-    const chunks: Buffer[] = []
-    child.stdout.on('data', (chunk: Buffer) => chunks.push(chunk))
-    const code = await new Promise<number | null>((resolve, reject) =>
-      child
-        .once('error', (cause) =>
-          reject(new MailReaderBusy('No process can be started to read the e-mail.', { cause })),
-        )
-        .once('close', resolve),
-    )
-    if (code !== 0) throw new UnreadableMail('The e-mail takes too much time or memory to be read.', { isMail: true })
-    const answer = deserialize(Buffer.concat(chunks)) as ReadResult
-    if ('mail' in answer) return answer.mail
-    throw 'unreadable' in answer ? new UnreadableMail(answer.unreadable, answer) : new Error(answer.failed)
-  } finally {
-    clearTimeout(patience)
-    child.kill('SIGKILL')
+    for await (const answer of valuesOfProcess<ReadResult>(program, given, { maxHeapMiB: maxMiB, maxMs })) {
+      if ('mail' in answer) return answer.mail
+      throw 'unreadable' in answer ? new UnreadableMail(answer.unreadable, answer) : new Error(answer.failed)
+    }
+    throw new Error('The process has sent no e-mail.')
+  } catch (cause) {
+    if (!(cause instanceof ProcessFailed)) throw cause
+    if (!cause.isStarted) throw new MailReaderBusy('No process can be started to read the e-mail.', { cause })
+    throw new UnreadableMail('The e-mail takes too much time or memory to be read.', { isMail: true, cause })
   }
-}
-
-/**
- * Returns the serialized fields after four bytes with their length. The bytes of the e-mail are not
- * included, so that the caller can write them without a copy.
- */
-function encodeFields(fields: MailFields): Buffer {
-  const packed = serialize(fields)
-  const length = Buffer.alloc(4)
-  length.writeUInt32LE(packed.length)
-  return Buffer.concat([length, packed])
 }

@@ -2,7 +2,7 @@
 // handler requires a permission. A change of e-mail or password requires the current password.
 import { permissionKeys } from '../../contract/operations.gen.ts'
 import type { Body, EventBase, Schema } from '../../contract/types.ts'
-import { withBruteForceProtection } from '../../kernel/auth/brute-force-delay.ts'
+import { attempt } from '../../kernel/auth/attempts.ts'
 import { verifyPassword } from '../../kernel/auth/passwords.ts'
 import { type Context, requireUser } from '../../kernel/context.ts'
 import { notFound, ValidationErrors } from '../../kernel/errors.ts'
@@ -82,12 +82,12 @@ async function checkCurrentPassword(ctx: Context, body: Body<'updateAccount'>): 
   const isNeeded = body.password !== undefined || (body.email !== undefined && body.email !== user.email)
   if (!isNeeded) return true
   if (current === undefined) return false
-  const attempt = { stored: user.password_hash, password: current }
-  return (
-    await withBruteForceProtection(ctx, user.email_key, () => verifyPassword(ctx.services.config, attempt), {
-      isPaced: false,
-    })
-  ).right
+  const { right } = await attempt(ctx, {
+    account: user.email_key,
+    isPaced: false,
+    verify: () => verifyPassword(ctx.services.config, { stored: user.password_hash, password: current }),
+  })
+  return right
 }
 
 /** Sets the caller's own password. Must run in a transaction. */

@@ -1,9 +1,9 @@
 // Loads all attributes of the installation with their options, by entity. The result is cached
-// until an attribute changes. A cheap query detects changes, including those by other processes.
+// until an attribute changes. After each commit, one cheap query detects a change.
 import { cachedQuery } from '../../../db/cached-query.ts'
 import type { Db, Store } from '../../../db/store.ts'
 import type { Context } from '../../kernel/context.ts'
-import { untilNextCommit } from '../../kernel/query/caller-query.ts'
+import { perOwner } from '../../kernel/runtime/per-owner.ts'
 import type { UnitOfWork } from '../../kernel/write/write.ts'
 import type { LookupType } from './lookups.ts'
 
@@ -63,48 +63,42 @@ export interface AttributeSet {
   system: ReadonlyMap<EntityType, readonly Attribute[]>
 }
 
-const cachedSets = new WeakMap<Db, AttributeSet>()
-/**
- * Transactions that have changed attributes. Such a transaction reads uncommitted rows, which must
- * not be cached.
- */
-const changingUnits = new WeakSet<UnitOfWork>()
-/** Attribute sets by transaction. Each transaction loads its set once. */
-const setsOfUnits = new WeakMap<UnitOfWork, Promise<AttributeSet>>()
+/** The cache: the last committed set of each store, and the commit after which it was checked. */
+const cacheOf = perOwner((_db: Db): { set?: AttributeSet; checked?: number } => ({}))
+/** The set of each transaction; null for a transaction that changes attributes. */
+const setsOfUnits = new WeakMap<UnitOfWork, Promise<AttributeSet> | null>()
 
 /**
- * Marks the transaction as one that changes attributes. Every write of an attribute must call this
- * function in its transaction.
+ * Marks the transaction as one that changes attributes: it reads uncommitted rows, which must not
+ * be cached. Every write of an attribute must call this function in its transaction.
  */
 export function markAttributesChanged({ unit }: Context): void {
-  if (unit) changingUnits.add(unit)
+  if (unit) setsOfUnits.set(unit, null)
 }
 
-export async function attributeSet(ctx: Context): Promise<AttributeSet> {
-  const { db, unit, services } = ctx
-  const { store } = services
-  if (!unit)
-    return db === store.db
-      ? untilNextCommit(store, 'attributes', () => committedAttributeSet(store))
-      : committedAttributeSet(store, db)
-  if (changingUnits.has(unit)) return load(db, '')
+export function attributeSet({ db, unit, services: { store } }: Context): Promise<AttributeSet> {
+  if (!unit) return committedAttributeSet(store, db)
   const known = setsOfUnits.get(unit)
-  if (known) return known
-  const set = committedAttributeSet(store, db)
+  if (known === null) return load(db, '')
+  const set = known ?? committedAttributeSet(store, db)
   setsOfUnits.set(unit, set)
   return set
 }
 
-/** Returns the committed attribute set. Uses the cached set if its mark is current. */
-export async function committedAttributeSet({ db: root }: Pick<Store, 'db'>, db: Db = root): Promise<AttributeSet> {
+/** Returns the committed attribute set, as a transaction or snapshot `db` sees it. */
+export async function committedAttributeSet(
+  store: Pick<Store, 'db' | 'commitGeneration'>,
+  db: Db = store.db,
+): Promise<AttributeSet> {
+  const cache = cacheOf(store.db)
+  const generation = store.commitGeneration()
+  const isLatest = db === store.db
+  if (cache.set && isLatest && cache.checked === generation) return cache.set
   const mark = await markOf(db)
-  const kept = cachedSets.get(root)
-  if (kept?.mark === mark) return kept
-  const set = await load(db, mark)
-  if (db === root) cachedSets.set(root, set)
-  // A set that a transaction has read is not cached, because the transaction may roll back. The
-  // recursive call caches the committed set for the next request.
-  else void committedAttributeSet({ db: root }).catch(() => undefined)
+  const set = cache.set?.mark === mark ? cache.set : await load(db, mark)
+  if (isLatest) Object.assign(cache, { set, checked: generation })
+  // A set that a transaction has read is not cached, because the transaction may roll back.
+  else if (set !== cache.set) void committedAttributeSet(store).catch(() => undefined)
   return set
 }
 

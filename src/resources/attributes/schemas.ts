@@ -3,6 +3,7 @@
 import { type OpenReader, type OpenSchema, openReader } from '../../contract/input/open-schema.ts'
 import type { FieldErrors } from '../../contract/output/problems.ts'
 import type { Context } from '../../kernel/context.ts'
+import { perOwner } from '../../kernel/runtime/per-owner.ts'
 import { plainMarkdown } from '../../kernel/values/format.ts'
 import type { Attribute } from './attribute-set.ts'
 import { withNamesIn } from './named-values.ts'
@@ -63,20 +64,16 @@ export function outputSchema(attributes: readonly Attribute[]): OpenSchema {
   }
 }
 
-const readers = new WeakMap<readonly Attribute[], OpenReader>()
-
 /**
- * Returns the cached function that parses and validates an entity's values. The schema requires no
+ * Returns the function that parses and validates an entity's values. The schema requires no
  * attribute, because an update may omit any; `planValues` checks required attributes.
  */
-function readerOf({ contract }: Context['services'], attributes: readonly Attribute[]): OpenReader {
-  const known = readers.get(attributes)
-  if (known) return known
-  const optional = attributes.map((attribute) => ({ ...attribute, isRequired: false }))
-  const made = openReader(contract, 'custom_attributes', inputSchema(optional))
-  readers.set(attributes, made)
-  return made
-}
+const readerOf = perOwner((attributes: readonly Attribute[]) =>
+  perOwner((contract: object): OpenReader => {
+    const optional = attributes.map((attribute) => ({ ...attribute, isRequired: false }))
+    return openReader(contract, 'custom_attributes', inputSchema(optional))
+  }),
+)
 
 const readingOf = ({ services: { config } }: Context) => ({ zone: config.timezone, strict: config.strict })
 
@@ -89,7 +86,7 @@ export function parseValues(
   attributes: readonly Attribute[],
   sent: unknown,
 ): { values: Readonly<Record<string, unknown>>; errors: FieldErrors } {
-  const { value, errors } = readerOf(ctx.services, attributes)(sent, readingOf(ctx))
+  const { value, errors } = readerOf(attributes)(ctx.services.contract)(sent, readingOf(ctx))
   return { values: (value ?? {}) as Record<string, unknown>, errors }
 }
 

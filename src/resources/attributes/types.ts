@@ -1,4 +1,5 @@
 // Maps the name of an attribute type to its implementation.
+import { perOwner } from '../../kernel/runtime/per-owner.ts'
 import type { Attribute, TypeName } from './attribute-set.ts'
 import { address } from './types/address.ts'
 import { checkbox, lookup, multiselect, select } from './types/choices.ts'
@@ -36,28 +37,18 @@ const byName: Record<Exclude<TypeName, 'subheading'>, ValueType> = {
 export const valueTypeOf = ({ type }: Pick<Attribute, 'type'>): ValueType | undefined =>
   type === 'subheading' ? undefined : byName[type]
 
-/** Returns the attributes that have values, each with the implementation of its type. */
-export function withValueTypes(attributes: readonly Attribute[]): readonly TypedAttribute[] {
-  const known = typedCache.get(attributes)
-  if (known) return known
-  const typed = attributes.flatMap((attribute) => {
-    const type = valueTypeOf(attribute)
-    return type ? [{ attribute, type }] : []
-  })
-  typedCache.set(attributes, typed)
-  return typed
-}
-
 interface TypedAttribute {
   attribute: Attribute
   type: ValueType
 }
 
-/**
- * Cached results of `withValueTypes`. Every reply needs the result, and an array of attributes
- * never changes.
- */
-const typedCache = new WeakMap<readonly Attribute[], readonly TypedAttribute[]>()
+/** Returns the attributes that have values, each with the implementation of its type. */
+export const withValueTypes = perOwner((attributes: readonly Attribute[]): readonly TypedAttribute[] =>
+  attributes.flatMap((attribute) => {
+    const type = valueTypeOf(attribute)
+    return type ? [{ attribute, type }] : []
+  }),
+)
 
 export const hasOptions = (type: TypeName): boolean => ['select', 'multiselect', 'checkbox'].includes(type)
 export const holdsFile = ({ type }: Pick<Attribute, 'type'>): boolean => type === 'image' || type === 'file'

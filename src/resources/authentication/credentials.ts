@@ -1,8 +1,8 @@
 // Checks the host, e-mail address and password of every login, with a token or a cookie. The
 // transaction of the login checks the user again (`confirmCredentials`).
-// kernel/auth/brute-force-delay.ts slows down guessing.
+// kernel/auth/attempts.ts slows down guessing.
 
-import { type Attempted, withBruteForceProtection } from '../../kernel/auth/brute-force-delay.ts'
+import { type Attempted, attempt } from '../../kernel/auth/attempts.ts'
 import { hashPassword, verifyPassword } from '../../kernel/auth/passwords.ts'
 import { hostOfCall, isFromStateful } from '../../kernel/auth/sessions.ts'
 import { apart, type Context, type CurrentUser } from '../../kernel/context.ts'
@@ -39,12 +39,11 @@ export async function verifyCredentials(
     .where('email_key', '=', emailKey)
     .executeTakeFirst()
   const stored = user?.password_hash ?? null
-  const { right, outdated, device, isGuessed } = await withBruteForceProtection(
-    ctx,
-    emailKey,
-    (from) => verifyPassword(config, { stored, password, from }),
-    { deviceToken },
-  )
+  const { right, outdated, device, isGuessed } = await attempt(ctx, {
+    account: emailKey,
+    deviceToken,
+    verify: (from) => verifyPassword(config, { stored, password, from }),
+  })
   if (!user || !right) {
     if (user?.is_active === 1 && isGuessed) await notifyUser(apart(ctx), user.id, 'guessing')
     await emitLoginFailure(ctx, { emailKey, user, reason: 'invalid_credentials' })

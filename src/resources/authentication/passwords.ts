@@ -3,8 +3,7 @@
 // same reply as an unknown account.
 
 import { enqueue } from '../../jobs/queue.ts'
-import { countCall } from '../../kernel/auth/attempt-limits.ts'
-import { withBruteForceProtection } from '../../kernel/auth/brute-force-delay.ts'
+import { attempt } from '../../kernel/auth/attempts.ts'
 import { keepDevice, rememberDevice } from '../../kernel/auth/sign-in-devices.ts'
 import { signedInAs } from '../../kernel/auth/tokens.ts'
 import type { Context } from '../../kernel/context.ts'
@@ -16,8 +15,7 @@ import { setPassword } from '../account/handlers.ts'
 import { checkPassword, endAccess, withPasswordHash } from '../users/credentials.ts'
 import { findLink, passwordLink } from './password-links.ts'
 
-const hourMs = 60 * 60 * 1000
-const maxCallsPerHour = 3
+const limit = { scope: 'forgot-password', most: 3, windowMs: 60 * 60 * 1000 }
 /**
  * The delay of the job in milliseconds. The job starts after the response, so the response time
  * does not reveal whether the account exists.
@@ -26,8 +24,8 @@ const jobAfterMs = 2_000
 
 export const forgotPassword: Handler<'forgotPassword'> = async (ctx, { body: { email } }) => {
   const { services } = ctx
-  // Limits calls per client network. The job separately limits mails per account.
-  await countCall(ctx, 'forgot-password', maxCallsPerHour, hourMs)
+  // The job separately limits mails per account.
+  await attempt(ctx, limit)
   if (services.mailer.isConfigured)
     await enqueue(ctx, passwordLink, { email }, { runAt: new Date(ctx.time.getTime() + jobAfterMs) })
   else services.log.warn({}, 'A password reset was requested, but no server for outgoing mail is configured.')
@@ -39,12 +37,13 @@ const badToken = ['The link is invalid, used or expired. Request a new one.']
 export const resetPassword: Handler<'resetPassword'> = async (ctx, { body }) => {
   // Wrong links are counted apart from wrong passwords, and a right one never waits: links are too
   // long to guess.
-  const find = async () => {
-    const link = await findLink(ctx, body)
-    return { link, right: link !== undefined }
-  }
-  const { right, link } = await withBruteForceProtection(ctx, `reset:${fold(body.email)}`, find, {
+  const { right, link } = await attempt(ctx, {
+    account: `reset:${fold(body.email)}`,
     isPaced: false,
+    verify: async () => {
+      const link = await findLink(ctx, body)
+      return { link, right: link !== undefined }
+    },
   })
   const errors = new ValidationErrors()
   if (!right) errors.invalid('token', badToken[0] ?? '')

@@ -1,7 +1,7 @@
 // Handlers that receive e-mails from a mail service by HTTP, and that serve the
 // original bytes of an e-mail. The shared secret is checked before the form is read.
 
-import { countCall } from '../../kernel/auth/attempt-limits.ts'
+import { attempt } from '../../kernel/auth/attempts.ts'
 import { inboundSecretOf } from '../../kernel/auth/encryption.ts'
 import { constantTimeEquals } from '../../kernel/auth/secrets.ts'
 import type { Context } from '../../kernel/context.ts'
@@ -17,8 +17,7 @@ import { emails } from './resource.ts'
  * The maximum number of calls without the secret, per minute and IP address. Such calls are
  * accepted only when `inboundOpen` is set.
  */
-const maxCalls = 60
-const minuteMs = 60_000
+const limit = { scope: 'inbound-parse', most: 60, windowMs: 60_000 }
 /**
  * The maximum number of e-mails that wait to be parsed. Further calls get a 503, and the mail
  * service retries later.
@@ -33,7 +32,7 @@ async function checkSecret(ctx: Context): Promise<void> {
   const { mailReceiver, inboundOpen } = ctx.services.config
   if (mailReceiver !== 'sendgrid') throw new Problem('not_found', 'E-mails are fetched from a mailbox here.')
   if (hasSecret(ctx)) return
-  if (inboundOpen) return countCall(ctx, 'inbound-parse', maxCalls, minuteMs)
+  if (inboundOpen) return attempt(ctx, limit)
   // The reply has no WWW-Authenticate header, so that a mail service is not asked to log in.
   throw new Problem(
     'unauthenticated',

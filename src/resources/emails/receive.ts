@@ -14,7 +14,7 @@ import { escapeHtml, fold } from '../../kernel/values/format.ts'
 import { clean } from '../../kernel/values/html.ts'
 import { textKey } from '../../kernel/values/names.ts'
 import { plainText } from '../../kernel/values/plain-text.ts'
-import { isOfListener, savepoint, transaction, type UnitOfWork, write } from '../../kernel/write/write.ts'
+import { type InTransaction, isOfListener, savepoint, transaction, write } from '../../kernel/write/write.ts'
 import { generatedMessageId } from '../../mail/message-ids.ts'
 import type { ReceivedMail } from '../../mail/parse/parse.ts'
 import { addFile, releaseFiles } from '../files/attach.ts'
@@ -236,7 +236,7 @@ async function replaceDraft(ctx: Context, id: number, mail: ReceivedMail, files:
  * Moves the thread to the inbox. If a listener refuses the move, the received e-mail is stored
  * anyway.
  */
-async function tryMoveThreadToInbox(ctx: Context & { unit: UnitOfWork }, thread: number, id: number): Promise<void> {
+async function tryMoveThreadToInbox(ctx: InTransaction, thread: number, id: number): Promise<void> {
   try {
     await savepoint(ctx, () => moveThreadToInbox(ctx, thread, id))
   } catch (error) {

@@ -5,7 +5,7 @@ import type { Query, Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { invalid } from '../../kernel/errors.ts'
 import type { Handler } from '../../kernel/handler.ts'
-import { maxGathered } from '../../kernel/query/id-pages.ts'
+import { maxSorted } from '../../kernel/query/id-pages.ts'
 import { currencyText } from '../../kernel/values/format.ts'
 import { fromBig, scaledSum, sumOf, weighted } from '../../kernel/values/money.ts'
 import { loadStages } from '../pipelines/resource.ts'
@@ -80,7 +80,7 @@ async function sumsOf(
   query: Query<'kanbanLeads'>,
   stages: readonly number[],
 ): Promise<StageTotal[] | null> {
-  const most = query.q === undefined ? maxSummed : maxGathered
+  const most = query.q === undefined ? maxSummed : maxSorted
   const matching = (await leads.found(ctx, query))
     .clearSelect()
     .select([stageWithoutIndex.as('stage'), 'leads.lead_value as lead_value'])
@@ -96,9 +96,9 @@ async function sumsOf(
 }
 
 /**
- * Returns the page of a stage. A walk reads all leads in their order: about 100 leads for each one
- * that it shows if the stage has 1 % of the leads. The other way reads and sorts all leads of the
- * stage. The order by id needs no choice, because the index on stages supplies it.
+ * Returns the page of a stage. An index scan reads all leads in their order: about 100 leads for
+ * each one that it shows if the stage has 1 % of the leads. The other way reads and sorts all leads
+ * of the stage. The order by id needs no choice, because the index on stages supplies it.
  */
 function pageOfStage(
   query: Query<'kanbanLeads'>,
@@ -109,15 +109,15 @@ function pageOfStage(
   const { id, count } = column
   const sort = sortInStage(query.sort, column)
   const isById = /^-?id$/.test(sort?.[0] ?? 'id')
-  const isWalk = !isById && (count === null || count * count > (offset + limit) * leadCount)
-  const stage = isWalk ? stageWithoutIndex : sql<number>`leads.lead_pipeline_stage_id`
+  const isIndexScan = !isById && (count === null || count * count > (offset + limit) * leadCount)
+  const stage = isIndexScan ? stageWithoutIndex : sql<number>`leads.lead_pipeline_stage_id`
   const part = sql<SqlBool>`${stage} = ${id}`
-  return { sort, part, isWalk: isWalk || count === null, limit, offset }
+  return { sort, part, isIndexScan: isIndexScan || count === null, limit, offset }
 }
 
 /**
  * Returns the sort keys, except those with one value for all leads of the stage. An index by such a
- * key may list these leads last, and a walk would read all other leads first.
+ * key may list these leads last, and a scan would read all other leads first.
  */
 function sortInStage(sort: Query<'kanbanLeads'>['sort'], { code }: Column): string[] | undefined {
   const isOpen = statusOfStage(code) === leadStatus.open
@@ -151,7 +151,7 @@ async function idsOnBoard(
   return leads.idsOnPages(ctx, query, pages)
 }
 
-/** Returns the number of all leads, which a walk through an index may read. */
+/** Returns the number of all leads, which an index scan may read. */
 async function countAll({ db }: Context): Promise<number> {
   const rows = db.selectFrom('lead_totals').select((eb) => eb.fn.sum<number>('lead_totals.count').as('count'))
   return Number((await rows.executeTakeFirst())?.count ?? 0)

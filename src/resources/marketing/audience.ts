@@ -9,7 +9,7 @@ import type { Schema } from '../../contract/types.ts'
 import { type Context, canCall } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
 import type { NamedRecord, StoredReference } from '../../kernel/history/stored-references.ts'
-import { executePruned } from '../../kernel/query/join-plugins.ts'
+import { pruneJoins } from '../../kernel/query/joins.ts'
 import type { Rows } from '../../kernel/query/page.ts'
 import { visible, withoutVisibility } from '../../kernel/query/visibility.ts'
 import type { Writing } from '../../kernel/resource/define-resource.ts'
@@ -282,5 +282,6 @@ export async function nextPersons(
     .where('persons.id', '>', after)
     .orderBy('persons.id')
     .limit(limit)
-  return executePruned(ctx, page as Rows<AudiencePerson>)
+  // Kysely would run a query with a plugin on a separate executor.
+  return (await ctx.db.executeQuery(pruneJoins(page as Rows<AudiencePerson>).compile())).rows
 }

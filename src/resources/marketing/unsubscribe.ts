@@ -3,7 +3,7 @@
 // Opening the link changes nothing, because mail programs open links automatically.
 import { operations } from '../../contract/operations.gen.ts'
 import { pathTo } from '../../contract/paths.ts'
-import { countCall } from '../../kernel/auth/attempt-limits.ts'
+import { attempt } from '../../kernel/auth/attempts.ts'
 import type { Context, Services } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
 import { download } from '../../kernel/files/download.ts'
@@ -97,8 +97,7 @@ function page({ services: { config } }: Context, address: string, main: typeof q
  * The maximum number of calls per minute from one IP address. The limit is high, because a mail
  * service unsubscribes many recipients from one IP address.
  */
-const maxCalls = 120
-const minuteMs = 60_000
+const limit = { scope: 'unsubscribe', most: 120, windowMs: 60_000 }
 
 /**
  * Throws 404 for an invalid link, and 429 beyond the rate limit. Runs before the request body is
@@ -106,7 +105,7 @@ const minuteMs = 60_000
  */
 async function admit(ctx: Context): Promise<void> {
   addressIn(ctx, ctx.path.split('/').at(-1) ?? '')
-  await countCall(ctx, 'unsubscribe', maxCalls, minuteMs)
+  await attempt(ctx, limit)
 }
 
 export const publicGuards: PublicGuards = { unsubscribe: admit }

@@ -2,12 +2,11 @@
 // only their own tags.
 
 import { createHash } from 'node:crypto'
-import { type SqlBool, sql } from 'kysely'
-import type { OperationId, Schema } from '../../contract/types.ts'
+import { sql } from 'kysely'
+import type { Schema } from '../../contract/types.ts'
 import { all, defineRemoval, refuseWhileRemoved } from '../../jobs/removals.ts'
 import { assertCanCall, author, type Context } from '../../kernel/context.ts'
 import type { Handlers } from '../../kernel/handler.ts'
-import type { SqlCaller } from '../../kernel/query/caller-query.ts'
 import { conditionField, textField, valueField } from '../../kernel/query/filter.ts'
 import { defineResource } from '../../kernel/resource/define-resource.ts'
 import { massDelete } from '../../kernel/resource/mass.ts'
@@ -25,30 +24,17 @@ const palette = ['#0E90D9', '#D92D20', '#DC6803', '#039855', '#7A5AF8', '#475467
 const paletteColor = (key: string): string =>
   palette[(createHash('sha256').update(key).digest()[0] ?? 0) % palette.length] ?? '#0E90D9'
 
-const changing: ReadonlySet<OperationId | null> = new Set(['updateTag', 'deleteTag', 'massDeleteTags'])
-
-/**
- * Returns the SQL condition for the tags that the current operation may use. Without a global view,
- * a caller may change only the caller's own tags. Operations that do not change tags may use all
- * tags.
- */
-const usableTags = ({ operation, user }: SqlCaller) =>
-  user && user.visibleOwners !== null && changing.has(operation)
-    ? sql<SqlBool>`tags.user_id = ${user.id}`
-    : sql<SqlBool>`1 = 1`
-
 export const tags = defineResource({
   noun: 'tag',
   table: 'tags',
   namedBy: { keys: { name: nameKey }, isShown: true },
   operations: { list: 'listTags', get: 'getTag', create: 'createTag', update: 'updateTag', delete: 'deleteTag' },
-  rows: (ctx, db) =>
+  rows: (_caller, db) =>
     db
       .selectFrom('tags')
       .leftJoin('users', 'users.id', 'tags.user_id')
       .selectAll('tags')
-      .select(['users.name as user_name', 'users.email as user_email', 'users.image_file_id as user_image'])
-      .where(usableTags(ctx)),
+      .select(['users.name as user_name', 'users.email as user_email', 'users.image_file_id as user_image']),
   sort: { id: 'tags.id', name: 'tags.name_key', created_at: 'tags.created_at' },
   filter: {
     name: textField('tags.name_key'),
@@ -59,6 +45,7 @@ export const tags = defineResource({
     user_id: valueField('tags.user_id'),
   },
   search: [{ key: 'tags.name_key' }],
+  canChange: ({ user }, row) => !user || user.visibleOwners === null || row.user_id === user.id,
   withoutColumn: {},
   toRow: async ({ name, color }, writing) => {
     const { ctx, current } = writing

@@ -1,7 +1,7 @@
 // The public API of web forms: definition, page, script and submission.
 import { operations } from '../../contract/operations.gen.ts'
 import { pathTo } from '../../contract/paths.ts'
-import { countCall } from '../../kernel/auth/attempt-limits.ts'
+import { attempt } from '../../kernel/auth/attempts.ts'
 import type { Context } from '../../kernel/context.ts'
 import { preferred } from '../../kernel/files/content-negotiation.ts'
 import { download } from '../../kernel/files/download.ts'
@@ -12,8 +12,7 @@ import { loadPublicForm, type PublicForm, presentPublicForm, requireActiveForm }
 import { submit } from './submission.ts'
 
 /** The maximum number of submissions per minute from one IP address. */
-const maxCalls = 10
-const minuteMs = 60_000
+const limit = { scope: 'web-form', most: 10, windowMs: 60_000 }
 
 /**
  * Runs before the server reads the request body. Throws 404 unless the form is active, and limits
@@ -21,7 +20,7 @@ const minuteMs = 60_000
  */
 async function admit(ctx: Context): Promise<void> {
   await requireActiveForm(ctx, ctx.path.split('/').at(-1) ?? '')
-  await countCall(ctx, 'web-form', maxCalls, minuteMs)
+  await attempt(ctx, limit)
 }
 
 export const publicGuards: PublicGuards = { submitWebForm: admit }

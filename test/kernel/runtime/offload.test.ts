@@ -4,7 +4,7 @@ import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { afterEach, describe, expect, it } from 'vitest'
 import {
-  createFairQueue,
+  createFairPool,
   createOffload,
   type Offload,
   type OffloadLimits,
@@ -101,7 +101,7 @@ describe('the queue', { timeout: 60_000 }, () => {
   const usual: QueueLimits = { maxRunning: 2, maxWaiting: 6, maxWaitingPerKey: 4, maxWaitMs: 60_000 }
 
   function queueOf(limits: Partial<QueueLimits> = {}) {
-    const queue = createFairQueue({ ...usual, ...limits })
+    const queue = createFairPool({ ...usual, ...limits })
     const begun: string[] = []
     const ends = new Map<string, () => void>()
     const come = (name: string): Promise<void> => {

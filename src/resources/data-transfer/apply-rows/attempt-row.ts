@@ -1,7 +1,7 @@
 // Applies a row. A refused row gets all its errors, not only the first one. With `omitsCells`, the
 // row is applied again without its invalid optional cells.
 import { assertCanCall, type Context } from '../../../kernel/context.ts'
-import { savepoint, type UnitOfWork } from '../../../kernel/write/write.ts'
+import { type InTransaction, savepoint } from '../../../kernel/write/write.ts'
 import {
   operationOf,
   type RowDraft,
@@ -19,13 +19,11 @@ import type { ImportPlan } from '../settings.ts'
 import { importedResource, validTagName } from './apply-row.ts'
 import type { ImportLine } from './read-row.ts'
 
-type BatchContext = Context & { unit: UnitOfWork }
-
 /**
  * Applies a row in a savepoint, so that a refused row rolls back alone. Returns null for a row
  * without errors, otherwise the row with its errors.
  */
-export async function attemptRow<C extends BatchContext>(
+export async function attemptRow<C extends InTransaction>(
   ctx: C,
   plan: ImportPlan,
   line: ImportLine,
@@ -52,7 +50,7 @@ export async function attemptRow<C extends BatchContext>(
 }
 
 /** Applies the row. Returns all its errors, or null when the row is applied. */
-async function errorsOf<C extends BatchContext>(
+async function errorsOf<C extends InTransaction>(
   ctx: C,
   plan: ImportPlan,
   line: ImportLine,

@@ -1,15 +1,14 @@
-// A child process that reads the first sheet of an XLSX file from standard input and writes each
-// row as a line of JSON. The library trusts sizes that the file declares, so this file checks them,
-// and sheet.ts limits memory and time.
-import { once } from 'node:events'
+// A child process that reads a sheet of an XLSX file and yields its rows. The library trusts sizes
+// that the file declares, so this file checks them, and sheet.ts limits memory and time.
 import { unzipSync } from 'fflate'
 import { readSheet } from 'read-excel-file/universal'
+import { processInput, yieldFromProcess } from '../../../../db/entry-file.ts'
 
 /**
- * A row, the end of the sheet, a sentence that says why the sheet is not read, or an error of the
- * reading.
+ * A row, the names of the sheets, a sentence that says why the sheet is not read, or an error of
+ * the reading.
  */
-export type SheetLine = string[] | { sheets: string[] } | { end: true } | { refused: string } | { error: string }
+export type SheetValue = string[] | { sheets: string[] } | { refused: string } | { error: string }
 
 /** The error for a workbook that is not read. Users see its message. */
 class Refusal extends Error {}
@@ -36,9 +35,7 @@ function dateText(date: Date): string {
 const cellText = (value: unknown): string =>
   value === null ? '' : value instanceof Date ? dateText(value) : String(value)
 
-async function write(value: SheetLine): Promise<void> {
-  if (!process.stdout.write(`${JSON.stringify(value)}\n`)) await once(process.stdout, 'drain')
-}
+const write: (value: SheetValue) => Promise<void> = yieldFromProcess
 
 const maxUnpacked = 200 * 1024 * 1024
 /**
@@ -168,11 +165,8 @@ function addZeros(rows: (string | null)[][], bytes: Buffer, parts: readonly stri
   }
 }
 
-const chunks: Buffer[] = []
-for await (const chunk of process.stdin) chunks.push(chunk as Buffer)
-const bytes = Buffer.concat(chunks)
+const { bytes, sheet: wanted } = await processInput<{ bytes: Buffer<ArrayBuffer>; sheet: string }>()
 try {
-  const wanted = process.argv[2] ?? ''
   const parts = checkedParts(bytes)
   checkPlaces(bytes, parts)
   const sheets = sheetsOf(bytes, parts)
@@ -185,7 +179,6 @@ try {
   const rows = read.map((row) => row.map(cellText))
   addZeros(rows, bytes, parts, sheet)
   for (const row of rows) await write(row)
-  await write({ end: true })
 } catch (error) {
   if (error instanceof Refusal) await write({ refused: error.message })
   else await write({ error: error instanceof Error ? error.message : String(error) })

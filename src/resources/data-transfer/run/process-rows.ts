@@ -1,7 +1,7 @@
 // Imports the rows of a file in batches of 100. The transaction of a batch also
 // stores the progress, so a crash neither repeats nor loses rows. A refused row rolls back alone.
 import { type Context, now } from '../../../kernel/context.ts'
-import { transaction, type UnitOfWork } from '../../../kernel/write/write.ts'
+import { type InTransaction, transaction } from '../../../kernel/write/write.ts'
 import { applyRow } from '../apply-rows/apply-row.ts'
 import { ImportStop, stops, takenOver } from '../errors.ts'
 import { addToCounts, clearErrors, saveErrors } from '../report/row-errors.ts'
@@ -75,7 +75,7 @@ function beginBatch(run: ImportRun, batch: Batch): BatchStep {
 
 /** Processes one batch in one transaction. Returns false when the import must not continue. */
 async function processBatch(run: ImportRun, batch: Batch, reportWorked: () => void): Promise<boolean> {
-  const work = async (ctx: Context & { unit: UnitOfWork }): Promise<ImportRow | null> => {
+  const work = async (ctx: InTransaction): Promise<ImportRow | null> => {
     const row = await importRows(ctx, run, batch)
     reportWorked()
     return row
@@ -89,11 +89,7 @@ async function processBatch(run: ImportRun, batch: Batch, reportWorked: () => vo
  * Imports the rows of one batch and returns the updated import. Returns null when the import must
  * not continue.
  */
-async function importRows(
-  ctx: Context & { unit: UnitOfWork },
-  run: ImportRun,
-  batch: Batch,
-): Promise<ImportRow | null> {
+async function importRows(ctx: InTransaction, run: ImportRun, batch: Batch): Promise<ImportRow | null> {
   const row = await findImport(ctx, run.id)
   if (row.state !== 'processing') return null
   if (row.processed_rows_count !== batch.from) throw takenOver('Another process has continued the import.')

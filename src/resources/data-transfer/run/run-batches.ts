@@ -1,8 +1,7 @@
 // The loops that validation and processing share: over the batches of a file, and over the rows of
 // a batch.
-import type { Context } from '../../../kernel/context.ts'
 import { yieldIfDue } from '../../../kernel/runtime/cooperative.ts'
-import type { UnitOfWork } from '../../../kernel/write/write.ts'
+import type { InTransaction } from '../../../kernel/write/write.ts'
 import { attemptRow } from '../apply-rows/attempt-row.ts'
 import type { ImportLine } from '../apply-rows/read-row.ts'
 import type { ReportedRow } from '../errors.ts'
@@ -64,7 +63,7 @@ export async function runBatches(
  * Applies each row of a batch as the import's user. Each row has a savepoint, so a refused row
  * rolls back alone. Returns the rows with errors.
  */
-export async function applyLines<C extends Context & { unit: UnitOfWork }>(
+export async function applyLines<C extends InTransaction>(
   ctx: C,
   row: ImportRow,
   { lines }: Batch,

@@ -27,13 +27,6 @@ import type { Rows } from './sort-and-cursor.ts'
 export const pruneJoins = <Row>(rows: Rows<Row>): Rows<Row> => rows.withPlugin(joinPruning)
 
 /**
- * Runs a query without its unused joins and returns its rows. Compiles the query and runs it on
- * `db`, because Kysely would run a query with a plugin on a separate executor.
- */
-export const executePruned = async <Row>({ db }: Pick<Context, 'db'>, rows: Rows<Row>): Promise<Row[]> =>
-  (await db.executeQuery(pruneJoins(rows).compile())).rows
-
-/**
  * Makes the database read a joined table first, in the order of its index, and then the rows that
  * refer to each of its rows. SQLite reads the tables of a cross join in the given order. The query
  * must exclude the rows without a joined row.
@@ -120,40 +113,25 @@ function withTableFirst(node: SelectQueryNode, alias: string): SelectQueryNode {
 
 /**
  * Removes unused joins from a query node. A left join by id neither adds nor removes rows. It is
- * therefore unused if the rest of the query does not refer to its alias.
+ * therefore unused if the rest of the query does not contain its alias, not even in raw SQL.
  */
 function withoutUnusedJoins(node: SelectQueryNode): SelectQueryNode {
   const { joins = [], ...rest } = node
-  const named = new Names().add(rest)
   const kept: JoinNode[] = []
+  let used = textOf(rest)
   // The loop runs from the last join to the first, because a join may refer to an earlier join.
   for (const join of [...joins].reverse()) {
     const alias = aliasOf(join.table)
-    if (join.joinType === 'LeftJoin' && alias !== undefined && isById(join.on?.on, alias) && !named.has(alias)) continue
-    named.add(join)
+    if (join.joinType === 'LeftJoin' && alias && isById(join.on?.on, alias) && !used.includes(alias)) continue
+    used += textOf(join)
     kept.unshift(join)
   }
   return kept.length === joins.length ? node : { ...rest, ...(kept.length > 0 && { joins: kept }) }
 }
 
-/** The identifiers and raw SQL texts that query nodes contain. */
-class Names {
-  readonly #identifiers = new Set<string>()
-  readonly #texts: string[] = []
-
-  add(part: unknown): this {
-    if (typeof part !== 'object' || part === null) return this
-    const { kind, name, sqlFragments } = part as { kind?: string; name?: string; sqlFragments?: readonly string[] }
-    if (kind === 'IdentifierNode' && name !== undefined) this.#identifiers.add(name)
-    if (sqlFragments) this.#texts.push(...sqlFragments)
-    for (const each of Object.values(part)) this.add(each)
-    return this
-  }
-
-  has(alias: string): boolean {
-    return this.#identifiers.has(alias) || this.#texts.some((text) => text.includes(alias))
-  }
-}
+/** Returns all names and raw SQL of a part of a query. JSON has no notation of large integers. */
+const textOf = (part: object): string =>
+  JSON.stringify(part, (_key, value: unknown) => (typeof value === 'bigint' ? String(value) : value))
 
 /** Returns the alias of a joined table, or the table's name when there is no alias. */
 function aliasOf(table: OperationNode): string | undefined {

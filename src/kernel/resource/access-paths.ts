@@ -1,5 +1,6 @@
-// Chooses how the database finds the rows of a list: by the order of an index, by the search index,
-// or by the ids of the records that a caller with a limited view sees. page.ts runs the queries.
+// Chooses the access path of a list, which is how the database finds its rows: by the order of an
+// index, by the search index, or by the ids of the records that a caller with a limited view sees.
+// page.ts runs the queries.
 import { type Expression, type SqlBool, sql } from 'kysely'
 import type { Context } from '../context.ts'
 import {
@@ -12,8 +13,8 @@ import {
   timeField,
   valueField,
 } from '../query/filter.ts'
-import { countUpTo, type FoundRows, type IdPagedList, maxGathered } from '../query/id-pages.ts'
-import { foundByIds } from '../query/join-plugins.ts'
+import { countUpTo, type FoundRows, type IdPagedList, maxSorted } from '../query/id-pages.ts'
+import { foundByIds } from '../query/joins.ts'
 import type { Rows } from '../query/page.ts'
 import { withoutVisibility } from '../query/visibility.ts'
 import type { AnyDefinition, AnyRow, Narrow } from './any-definition.ts'
@@ -57,18 +58,23 @@ async function fieldsIn(ctx: Context, d: AnyDefinition, query: QueryValues): Pro
 }
 
 /** Returns the rows that meet all conditions. */
-export const met = <Row>(rows: Rows<Row>, wanted: readonly Expression<SqlBool>[]): Rows<Row> =>
+export const whereAll = <Row>(rows: Rows<Row>, wanted: readonly Expression<SqlBool>[]): Rows<Row> =>
   wanted.reduce((rows, condition) => rows.where(condition), rows)
 
-type Ways = Pick<IdPagedList<AnyRow>, 'gathered' | 'walked' | 'maxTotal'>
+type AccessPaths = Pick<IdPagedList<AnyRow>, 'sorted' | 'scanned' | 'maxTotal'>
 
 /** Returns the ways to read a list. `narrow` limits it to the children of one record. */
-export async function waysOf(ctx: Context, d: AnyDefinition, query: QueryValues, narrow?: Narrow): Promise<Ways> {
+export async function accessPathsOf(
+  ctx: Context,
+  d: AnyDefinition,
+  query: QueryValues,
+  narrow?: Narrow,
+): Promise<AccessPaths> {
   const all = (): Rows<unknown> => d.rows(ctx, ctx.db)
   const rows = narrow ? () => narrow(all()) : all
   const name = narrow ? null : d.table
-  const tests = await filtersOf(ctx, d, query, 'walked')
-  const walked = selected(ctx, name, rows, tests)
+  const tests = await filtersOf(ctx, d, query, 'scanned')
+  const scanned = selected(ctx, name, rows, tests)
   const sight = narrow || hasIdFilter(query) ? null : inSight(ctx, d)
   if (sight) {
     const ids = { rows: () => sight.ids, text: `${name} in sight`, values: [] }
@@ -77,19 +83,19 @@ export async function waysOf(ctx: Context, d: AnyDefinition, query: QueryValues,
     if (isExact && test) {
       const found = await filtersOf(ctx, d, query, 'found')
       // The words of `q` come before the other values of the statement, so it is not cached.
-      return { gathered: selected(ctx, null, () => sight.rows(test), found), walked, maxTotal: null }
+      return { sorted: selected(ctx, null, () => sight.rows(test), found), scanned, maxTotal: null }
     }
     if (isExact) {
       const found = query.q === undefined ? [] : await testOfCandidates(ctx, d, query)
-      return { gathered: selected(ctx, `${name} in sight`, sight.rows, [...found, ...tests]), walked, maxTotal: null }
+      return { sorted: selected(ctx, `${name} in sight`, sight.rows, [...found, ...tests]), scanned, maxTotal: null }
     }
   }
   if (query.q === undefined) {
     const most = sight ? maxInSight : tests.length > 0 ? maxFiltered : null
-    return { gathered: walked, walked, maxTotal: most }
+    return { sorted: scanned, scanned, maxTotal: most }
   }
   const ids = searchCandidates(ctx, query, d.search)
-  const gathered = ids
+  const sorted = ids
     ? selected(
         ctx,
         null,
@@ -97,7 +103,7 @@ export async function waysOf(ctx: Context, d: AnyDefinition, query: QueryValues,
         await filtersOf(ctx, d, query, 'found'),
       )
     : selected(ctx, name, rows, await filtersOf(ctx, d, query))
-  return { gathered, walked, maxTotal: maxGathered }
+  return { sorted, scanned, maxTotal: maxSorted }
 }
 
 /**
@@ -128,7 +134,7 @@ function selected(
   wanted: readonly Expression<SqlBool>[],
 ): FoundRows {
   const { sql: text, parameters: values } = sql.join([sql`1 = 1`, ...wanted], sql` and `).compile(ctx.db)
-  return { rows: () => met(rows(), wanted), text: name && `${name}: ${text}`, values }
+  return { rows: () => whereAll(rows(), wanted), text: name && `${name}: ${text}`, values }
 }
 
 /**

@@ -1,17 +1,23 @@
-// Creates and updates a record: checks the rules, writes the row and its children, emits events,
-// saves links.
-import { type Context, now, warn } from '../context.ts'
-import { ValidationErrors } from '../errors.ts'
+// Creates, updates and deletes a record: checks the rules, writes the row and its children, emits
+// events, saves links. Also examines a body that the schema has refused, so that one reply lists
+// the errors of the schema and of the rules.
+
+import { operations } from '../../contract/operations.gen.ts'
+import type { FieldErrors } from '../../contract/output/problems.ts'
+import { assertCanCall, type Context, now, warn } from '../context.ts'
+import { Problem, ValidationErrors } from '../errors.ts'
+import { archiveThenDelete } from '../history/archive.ts'
+import { bumpReferrers, detachReferrers } from '../history/backreferences.ts'
+import { runDeleteHooks } from '../history/delete-hooks.ts'
 import { saveStoredReferences } from '../history/stored-references.ts'
 import { insert } from '../query/insert.ts'
 import { changedKeys, derivedKeysOf } from '../write/event-log.ts'
 import type { Snapshot } from '../write/events.ts'
-import { emitOnly, transaction, type UnitOfWork, write } from '../write/write.ts'
+import { emitOnly, type InTransaction, transaction, write } from '../write/write.ts'
 import type { AnyBody, AnyResource, AnyRow, ResourceParts } from './any-definition.ts'
-import type { RowPlan } from './definition.ts'
+import type { Examine, RowPlan } from './definition.ts'
 import type { RecordReader } from './read-records.ts'
-
-type InTransaction = Context & { unit: UnitOfWork }
+import { settleRules } from './replace-named.ts'
 
 /**
  * Matches columns that no reply contains. A new value in such a column still counts as a change of
@@ -19,10 +25,15 @@ type InTransaction = Context & { unit: UnitOfWork }
  */
 const hiddenSuffix = /_(hash|sealed)$/
 
-export function createSaver(
-  { d, facts, stored }: ResourceParts,
-  reader: RecordReader,
-): Pick<AnyResource, 'create' | 'add' | 'update'> {
+type Save = Pick<AnyResource, 'create' | 'add' | 'update'>
+type Writer = Save & Pick<AnyResource, 'remove' | 'replaceNamed' | 'examiners'>
+
+export function createWriter(parts: ResourceParts, reader: RecordReader): Writer {
+  const save = saving(parts, reader)
+  return { ...save, ...removing(parts, reader), ...replacing(parts, reader, save), ...examining(parts, reader) }
+}
+
+function saving({ d, facts, stored }: ResourceParts, reader: RecordReader): Save {
   const { table } = d
   const { entity, events } = facts
   const maskInput = (body: AnyBody): AnyBody => d.maskInput?.(body) ?? body
@@ -115,6 +126,70 @@ export function createSaver(
         return replyOf(ctx, id, shown, isLinked)
       }),
   }
+}
+
+/** A deletion runs the rules and delete hooks, and stores an archive for a restore. */
+function removing({ d, facts, below, stored }: ResourceParts, reader: RecordReader): Pick<Writer, 'remove'> {
+  const { entity, events } = facts
+  const { table } = d
+  return {
+    async remove(ctx, id, replacement) {
+      await transaction(ctx, async (ctx) => {
+        const row = await reader.findCurrent(ctx, id)
+        const before = await reader.toReply(ctx, row)
+        const removal = () =>
+          write(ctx, events.delete, { entity, input: {}, id, before }, async (ctx) => {
+            await settleRules(ctx, { entity, id, noun: d.noun }, replacement)
+            await d.beforeDelete?.(ctx, row)
+            await runDeleteHooks(ctx, entity, id)
+            await bumpReferrers(ctx, { entity, table, id })
+            if (d.refersTo !== undefined) await saveStoredReferences(ctx, { entity, id }, [])
+            await detachReferrers(ctx, { table, id })
+            await stored.delete(ctx, id)
+            return { id, entity: null }
+          })
+        await (below.restore !== undefined ? archiveThenDelete(ctx, { entity, table, id }, removal) : removal())
+      })
+    },
+  }
+}
+
+/** A resource whose rows name other records can name another one in their place. */
+function replacing({ d }: ResourceParts, reader: RecordReader, { update }: Save): Pick<Writer, 'replaceNamed'> {
+  const { replacing } = d
+  if (replacing === undefined) return {}
+  return {
+    async replaceNamed(ctx, id, named, by) {
+      assertCanCall(ctx, operations[d.operations.update])
+      await update(ctx, id, await replacing(ctx, await reader.findRow(ctx, id), named, by))
+    },
+  }
+}
+
+/** Examiners check the rules for a body that the schema has refused. */
+function examining({ d }: ResourceParts, reader: RecordReader): Pick<Writer, 'examiners'> {
+  async function examine(
+    ctx: Context,
+    id: number | null,
+    body: unknown,
+    refused: readonly string[],
+  ): Promise<FieldErrors> {
+    const errors = new ValidationErrors(refused)
+    if (d.governs?.some((field) => errors.isRefused(field))) return {}
+    try {
+      const current = id === null ? null : await reader.findRow(ctx, id)
+      // Some rules create records while they run. In a dry run they create none.
+      await d.toRow(body as AnyBody, { ctx: { ...ctx, dryRun: true }, current, errors })
+      return errors.all
+    } catch (error) {
+      if (!(error instanceof Problem) || error.status >= 500) throw error
+      return { ...errors.all, ...error.more.errors }
+    }
+  }
+
+  const onCreate: Examine = (ctx, { body }, refused) => examine(ctx, null, body, refused)
+  const onUpdate: Examine = (ctx, { params, body }, refused) => examine(ctx, params.id as number, body, refused)
+  return { examiners: { [d.operations.create]: onCreate, [d.operations.update]: onUpdate } }
 }
 
 async function checkedPlan(

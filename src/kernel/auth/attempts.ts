@@ -1,15 +1,17 @@
-// Slows down password guessing. Failed attempts are counted per network, per account and network,
-// and per account over all networks. The first two limits refuse the network for a minute. The
-// third refuses no caller: while an account is being guessed, unknown devices wait for their turn
-// (guess-pacing.ts). Unknown e-mail addresses count like known accounts.
-
+// Limits what strangers attempt, by counts in rows that all processes share: calls of public
+// operations per network, and failed checks of a secret per network, per account and network, and
+// per account. The last refuses no caller: while an account is guessed, unknown devices wait for
+// their turn. Unknown e-mail addresses count like known accounts.
+import { LRUCache } from 'lru-cache'
 import { apart, type Context, now } from '../context.ts'
 import { Problem } from '../errors.ts'
 import { stamp } from '../runtime/clock.ts'
+import { createFairQueue, type FairQueue } from '../runtime/fair-queue.ts'
+import { perOwner } from '../runtime/per-owner.ts'
+import { bestEffort } from '../runtime/unavailable.ts'
 import { transaction } from '../write/write.ts'
-import { waitForTurn } from './guess-pacing.ts'
 import { clientNetwork } from './ip-ranges.ts'
-import type { Waiting } from './passwords.ts'
+import { tooManySignIns, type Waiting } from './passwords.ts'
 import { type Device, findDevice } from './sign-in-devices.ts'
 
 const minuteMs = 60_000
@@ -20,14 +22,20 @@ const maxPerNetwork = 20
 /** From this number of failed attempts per hour on, over all networks, the account is guessed. */
 const maxPerAccount = 20
 
-interface Guess {
-  account: string
-  /** The network of the caller, or the device if it is known. Each has its own failures. */
-  place: string
-  device: Device | null
+/** A public operation that each client network may call `most` times in `windowMs` milliseconds. */
+interface CallLimit {
+  /** The name of the counter. */
+  scope: string
+  most: number
+  /** Windows begin at multiples of this time. */
+  windowMs: number
 }
 
-interface Options {
+/** A check of a password or of another secret. */
+interface SecretCheck<T> {
+  /** The account whose secret it is: the key of its e-mail address. */
+  account: string
+  verify: (from: Waiting) => Promise<T>
   /** The device token that the caller sent. */
   deviceToken?: string | undefined
   /**
@@ -45,28 +53,79 @@ export interface Attempted {
 }
 
 /**
- * Runs `verify`, which checks a password. Counts a failure; a success clears the failures of the
+ * Counts a call of a public operation. Throws 429 with Retry-After above its limit. The count is
+ * written outside of any transaction, so a failed call counts, too.
+ */
+export function attempt(ctx: Context, limit: CallLimit): Promise<void>
+/**
+ * Runs `verify`, which checks a secret. Counts a failure; a success clears the failures of the
  * account at this network. The limits of the network are checked before and after `verify`, because
  * concurrent attempts may fail meanwhile. Throws 429 with Retry-After when a limit is reached.
  */
-export async function withBruteForceProtection<T extends { right: boolean }>(
+export function attempt<T extends { right: boolean }>(ctx: Context, check: SecretCheck<T>): Promise<T & Attempted>
+export function attempt(ctx: Context, what: CallLimit | SecretCheck<{ right: boolean }>): Promise<unknown> {
+  return 'verify' in what ? checkSecret(ctx, what) : countCall(ctx, what)
+}
+
+const refusal = (sentence: string, waitMs: number): Problem =>
+  new Problem('rate_limited', sentence, {
+    headers: { 'retry-after': String(Math.max(1, Math.ceil(waitMs / 1000))) },
+  })
+
+/** The maximum number of cached refusals per store. A cached refusal needs no database write. */
+const maxRefusals = 10_000
+const refusals = perOwner((_db: object) => new LRUCache<string, number>({ max: maxRefusals }))
+
+async function countCall(ctx: Context, { scope, most, windowMs }: CallLimit): Promise<void> {
+  const { db } = ctx.services.store
+  const start = Math.floor(ctx.time.getTime() / windowMs) * windowMs
+  const address = clientNetwork(ctx.ip ?? '')
+  const refused = refusals(db)
+  const key = `${scope} ${address}`
+  if (refused.get(key) !== start) {
+    const counting = db
+      .insertInto('call_counts')
+      .values({ scope, address, window_start: stamp(new Date(start)), count: 1 })
+      .onConflict((conflict) =>
+        conflict
+          .columns(['scope', 'address', 'window_start'])
+          .doUpdateSet((eb) => ({ count: eb('call_counts.count', '+', 1) })),
+      )
+      .returning('count')
+    let count = 0
+    await bestEffort(async () => {
+      ;({ count } = await counting.executeTakeFirstOrThrow())
+    })
+    if (count <= most) return
+    refused.set(key, start)
+  }
+  throw refusal(
+    `At most ${most} of these are taken from one address in a while.`,
+    start + windowMs - ctx.time.getTime(),
+  )
+}
+
+interface Guess {
+  account: string
+  /** The network of the caller, or the device if it is known. Each has its own failures. */
+  place: string
+}
+
+async function checkSecret<T extends { right: boolean }>(
   ctx: Context,
-  emailKey: string,
-  verify: (from: Waiting) => Promise<T>,
-  { deviceToken, isPaced = true }: Options = {},
+  { account: emailKey, verify, deviceToken, isPaced = true }: SecretCheck<T>,
 ): Promise<T & Attempted> {
   const device = await findDevice(ctx, emailKey, deviceToken)
   const guess: Guess = {
     // Stores an HMAC, so that the table does not reveal the e-mail addresses that users typed.
     account: ctx.services.encryption.hmac(`sign-in:${emailKey}`),
     place: device ? `device ${device.id}` : clientNetwork(ctx.ip ?? ''),
-    device,
   }
   await refuseHasty(ctx, guess)
   const isGuessed = (await countFailures(ctx, guess)) >= maxPerAccount
   if (isPaced && isGuessed && device === null) {
     const hasFailed = (await countFailures(ctx, guess, guess.place)) > 0
-    await waitForTurn(guess.account, guess.place, { hasFailed })
+    await (hasFailed ? failedTurn : freshTurn)(guess)
     await refuseHasty(atPresent(ctx), guess)
   }
   const outcome = await verify({ isKnown: device !== null, place: guess.place })
@@ -84,10 +143,7 @@ const atPresent = (ctx: Context): Context => ({ ...ctx, time: ctx.services.clock
 
 async function refuseHasty(ctx: Context, guess: Guess): Promise<void> {
   const waitMs = await waitHere(ctx, guess)
-  if (waitMs <= 0) return
-  throw new Problem('rate_limited', 'Too many failed attempts to sign in.', {
-    headers: { 'retry-after': String(Math.max(1, Math.ceil(waitMs / 1000))) },
-  })
+  if (waitMs > 0) throw refusal('Too many failed attempts to sign in.', waitMs)
 }
 
 const since = ({ time }: Context, ms: number): string => stamp(new Date(time.getTime() - ms))
@@ -135,3 +191,31 @@ async function count(ctx: Context, { account, place }: Guess): Promise<void> {
 async function clear({ db }: Context, { account, place }: Guess): Promise<void> {
   await db.deleteFrom('login_attempts').where('account', '=', account).where('network', '=', place).execute()
 }
+
+/**
+ * Returns a function that waits until a secret of an account may be checked: one check each
+ * `everyMs` milliseconds, and the networks take turns.
+ */
+function pace(everyMs: number): (guess: Guess) => Promise<void> {
+  /** The accounts with waiting callers, or with a check in the last `everyMs`. */
+  const queues = new Map<string, FairQueue>()
+  function next(account: string, queue: FairQueue): void {
+    if (queue.next() === undefined) queues.delete(account)
+    else setTimeout(() => next(account, queue), everyMs).unref()
+  }
+  return async ({ account, place }) => {
+    const known = queues.get(account)
+    const queue = known ?? createFairQueue({ maxWaitMs: 12_000, maxWaiting: 1_000 }, tooManySignIns)
+    const turn = queue.wait(place)
+    if (known === undefined) {
+      queues.set(account, queue)
+      next(account, queue)
+    }
+    await turn
+  }
+}
+
+/** For networks without a failure at the account: at most 86,000 an hour. */
+const freshTurn = pace(42)
+/** For all networks together that have failed at the account within the last hour. */
+const failedTurn = pace(1_000)

@@ -6,7 +6,7 @@ export type QueueKey = string | number
 
 export type Refusal = 'caller_busy' | 'queue_full' | 'waited_too_long' | 'closed'
 
-export interface TurnQueue {
+export interface FairQueue {
   /** The number of waiting callers. */
   size(): number
   /**
@@ -35,7 +35,7 @@ interface Waiting {
   refuse: (reason: Refusal) => void
 }
 
-export function createTurnQueue(limits: Limits, refused: (reason: Refusal) => Error): TurnQueue {
+export function createFairQueue(limits: Limits, refused: (reason: Refusal) => Error): FairQueue {
   // A Map keeps the order in which keys were added, which is the order of their turns.
   const lines = new Map<QueueKey, Waiting[]>()
   let size = 0
