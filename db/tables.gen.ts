@@ -636,6 +636,7 @@ export interface QuoteActivitiesTable {
 }
 
 export interface QuoteDocumentsTable {
+  id: Generated<number>
   quote_id: number
   printed: string
   logo_file_id: number | null

@@ -8,6 +8,7 @@ import {
   addColumn,
   createIndex,
   createTable,
+  id,
   integer,
   json,
   nullable,
@@ -26,6 +27,7 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
     dialect,
     'quote_documents',
     {
+      id: id(),
       quote_id: references('quotes', 'cascade'),
       /** What the PDF shows, as JSON. */
       printed: json(),
@@ -33,7 +35,7 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
       /** The PDF; null until the quote is first printed. */
       file_id: references('files', 'set null'),
     },
-    { primaryKey: ['quote_id'] },
+    { unique: [['quote_id']] },
   )
   await widenTriggers(db, dialect)
 }
