@@ -42,6 +42,22 @@ const winLoseAndReopen: Flow = async ({ server }) => {
     await server.admin.put(`/leads/${body.data.id}/stage`, { lead_pipeline_stage_id: stage })
 }
 
+const answerQuotes: Flow = async ({ server, main }) => {
+  const { tick, work, admin } = server
+  const items = [{ name: 'Catalogue', price: 1 }]
+  const { body } = await admin.get(`/quotes/${main.quotes}`)
+  const { person_id, billing_address } = body.data
+  const quote = { subject: 'Catalogue', person_id, billing_address, items, status: 'sent', expiry_date: '2026-03-02' }
+  for (const status of ['accepted', 'declined', undefined]) {
+    const { data } = (await admin.post('/quotes', quote)).body
+    if (status) await admin.put(`/quotes/${data.id}`, { status })
+  }
+  await tick()
+  server.clock.set('2026-03-03T12:00:00.000Z')
+  await tick()
+  await work()
+}
+
 const bounce: Flow = async ({ server }) => {
   const address = 'gone@example.com'
   const { body } = await server.admin.post('/emails', { subject: 'Hi', html: '<p>Hi</p>', to: [address] })
@@ -70,6 +86,7 @@ export const flows: readonly Flow[] = [
   importToTheEnd,
   failToSignIn,
   winLoseAndReopen,
+  answerQuotes,
   bounce,
   answerInvitation,
 ]

@@ -38,7 +38,10 @@ export async function quoteNumberFormat(ctx: Context): Promise<string> {
   return typeof format === 'string' ? format : initialNumberFormat
 }
 
-/** Returns the seller with the bytes of the logo; null when they are missing, which doctor reports. */
+/**
+ * Returns the seller with the bytes of the logo. They are null when they are missing, which
+ * `accord doctor` reports.
+ */
 export async function withLogo(ctx: Context, { logoFileId: id, ...company }: StoredCompany): Promise<Company> {
   return { ...company, logo: id === null ? null : await bytesOf(ctx, id) }
 }

@@ -53,7 +53,8 @@ export async function storeDocument(ctx: Context, quote: Schema<'Quote'>): Promi
   const document = await documentOf(ctx, quote)
   const { logoFileId } = document.seller
   const logo = logoFileId === null ? null : await attachFile(ctx, logoFileId, { type: 'quotes', id: quote.id })
-  const printed = JSON.stringify({ ...document, seller: { ...document.seller, logoFileId: logo } })
+  const shown = { ...quote, leads: [], tags: [], custom_attributes: {} }
+  const printed = JSON.stringify({ ...document, quote: shown, seller: { ...document.seller, logoFileId: logo } })
   await ctx.db.insertInto('quote_documents').values({ quote_id: quote.id, printed, logo_file_id: logo }).execute()
 }
 

@@ -72,7 +72,7 @@ function planItem(
   const productId = input.product_id === undefined ? (row?.product_id ?? null) : input.product_id
   const isNewProduct = productId !== null && productId !== row?.product_id
   const product = isNewProduct ? products.get(productId) : undefined
-  if (productId === null && !row && input.id === undefined)
+  if (productId === null && !row && input.id === undefined && !errors.isRefused('product_id'))
     for (const field of ['name', 'price'] as const)
       if (input[field] === undefined) errors.invalid(field, 'The field is required for an item without a product.')
   if (isNewProduct && !product) errors.invalid('product_id', `No product has id ${productId}.`)

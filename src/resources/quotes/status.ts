@@ -65,7 +65,7 @@ const frozenColumns = [
 type FrozenColumn = (typeof frozenColumns)[number]
 const frozen = 'A quote that was sent keeps this value; revise the quote.'
 
-/** Adds an error for each planned column that differs from what was sent to the customer. */
+/** Adds an error for each planned column that differs from the document of the customer. */
 export function checkFrozenColumns(
   { current, errors }: Writing<Record<FrozenColumn, unknown>>,
   columns: Partial<Record<FrozenColumn, unknown>>,
@@ -74,7 +74,7 @@ export function checkFrozenColumns(
     if (columns[field] !== undefined && columns[field] !== current?.[field]) errors.invalid(field, frozen)
 }
 
-/** Adds an error when items, discount or adjustment differ from what was sent to the customer. */
+/** Adds an error when items, discount or adjustment differ from the document of the customer. */
 export function checkFrozenTotals(
   { current, errors }: Writing<Record<'discount_percent' | 'adjustment_amount', number>>,
   body: Schema<'QuoteUpdate'>,
