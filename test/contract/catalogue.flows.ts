@@ -43,17 +43,18 @@ const winLoseAndReopen: Flow = async ({ server }) => {
 }
 
 const answerQuotes: Flow = async ({ server, main }) => {
-  const { tick, work, admin } = server
+  const { tick, work, admin, clock } = server
+  const address = { address: '12 Analytical Way', city: 'London', country: 'GB', postcode: 'W1 2AB' }
   const items = [{ name: 'Catalogue', price: 1 }]
-  const { body } = await admin.get(`/quotes/${main.quotes}`)
-  const { person_id, billing_address } = body.data
-  const quote = { subject: 'Catalogue', person_id, billing_address, items, status: 'sent', expiry_date: '2026-03-02' }
-  for (const status of ['accepted', 'declined', undefined]) {
-    const { data } = (await admin.post('/quotes', quote)).body
-    if (status) await admin.put(`/quotes/${data.id}`, { status })
+  const day = clock.now().toISOString().slice(0, 10)
+  const quote = { subject: 'Catalogue', person_id: main.persons, billing_address: address, items, expiry_date: day }
+  for (const status of ['accepted', 'declined', 'sent']) {
+    const { body, text } = await admin.post('/quotes', { ...quote, status: 'sent' })
+    if (!body.data) throw new Error(text)
+    await admin.put(`/quotes/${body.data.id}`, { status })
   }
   await tick()
-  server.clock.set('2026-03-03T12:00:00.000Z')
+  clock.advanceMs(3 * 86_400_000)
   await tick()
   await work()
 }

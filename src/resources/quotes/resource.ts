@@ -1,5 +1,6 @@
 // Quotes: offers to persons. items.ts has the items of a quote, totals.ts its totals, status.ts
-// its status and the values that it freezes, lead-links.ts its links to leads, and documents.ts its PDF.
+// its status and the values that it freezes, lead-links.ts its links to leads, and documents.ts
+// its PDF.
 import { type SqlBool, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
