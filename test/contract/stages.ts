@@ -91,9 +91,12 @@ async function stageImports(world: World): Promise<void> {
 
 /** Inserts a copy of the quote that was sent. */
 async function stageQuote({ server: { store }, main, at }: World): Promise<void> {
-  const all = store.db.selectFrom('quotes').selectAll().where('id', '=', main.quotes ?? 0)
+  const all = store.db
+    .selectFrom('quotes')
+    .selectAll()
+    .where('id', '=', main.quotes ?? 0)
   const { id: _id, ...like } = await all.executeTakeFirstOrThrow()
-  const sent = { status: 'sent', number: 'Q-2025-0001', number_key: 'q-2025-0001', sent_at: start }
+  const sent = { status: 'sent' as const, number: 'Q-2025-0001', number_key: 'q-2025-0001', sent_at: start }
   const { id } = await store.db
     .insertInto('quotes')
     .values({ ...like, ...sent })
