@@ -11,6 +11,10 @@ const predicates = {
   won: 'was won',
   lost: 'was lost',
   reopened: 'was reopened',
+  sent: 'was sent',
+  accepted: 'was accepted',
+  declined: 'was declined',
+  expired: 'has expired',
   bounced: 'came back undelivered',
   answered: 'got the answer of a participant to its invitation',
   run: 'was run',
@@ -64,7 +68,7 @@ const nouns: Record<string, EventNoun> = {
   product: noun('products', 'A product', restorable, 'Product'),
   'product.inventory': noun('products', 'The stock of a product', ['update']),
   'products.tag': noun('products', 'The tag of a product', linked),
-  quote: noun('quotes', 'A quote', restorable, 'Quote'),
+  quote: noun('quotes', 'A quote', [...restorable, 'sent', 'accepted', 'declined', 'expired'], 'Quote'),
   'quotes.tag': noun('quotes', 'The tag of a quote', linked),
   activity: noun('activities', 'An activity', [...restorable, 'answered'], 'Activity'),
   'activities.file': noun('activities', 'The file of an activity', linked),
@@ -100,7 +104,9 @@ const nouns: Record<string, EventNoun> = {
 
 /** The verbs of events that the log stores without the suffix `.after`. */
 const bareVerbs: readonly string[] =
-  'restore won lost reopened bounced answered started completed failed update-password'.split(' ')
+  'restore won lost reopened sent accepted declined expired bounced answered started completed failed update-password'.split(
+    ' ',
+  )
 
 export interface CatalogueEvent {
   /** The name without a suffix, as in x-events. */

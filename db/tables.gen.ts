@@ -635,6 +635,14 @@ export interface QuoteActivitiesTable {
   activity_id: number
 }
 
+export interface QuoteDocumentsTable {
+  id: Generated<number>
+  quote_id: number
+  printed: string
+  logo_file_id: number | null
+  file_id: number | null
+}
+
 export interface QuoteItemsTable {
   id: Generated<number>
   quote_id: number
@@ -652,6 +660,11 @@ export interface QuoteItemsTable {
   sort_order: number
   created_at: string
   updated_at: string
+}
+
+export interface QuoteNumbersTable {
+  year: number
+  last: number
 }
 
 export interface QuoteTagsTable {
@@ -679,6 +692,15 @@ export interface QuotesTable {
   created_at: string
   updated_at: string
   version: Generated<number>
+  number: string | null
+  number_key: string | null
+  status: Generated<'draft' | 'sent' | 'accepted' | 'declined' | 'expired'>
+  revision: Generated<number>
+  revises_id: number | null
+  revised_by_id: number | null
+  sent_at: string | null
+  customer: string | null
+  taxes: string | null
 }
 
 export interface RolesTable {
@@ -962,7 +984,7 @@ export interface WorkflowsTable {
   events_after: Generated<number>
   changed_by_id: number | null
   run_on_restore: Generated<number>
-  event: Generated<'lead.won' | 'lead.lost' | 'lead.reopened' | 'lead.create.after' | 'lead.update.after' | 'lead.delete.before' | 'activity.create.after' | 'activity.update.after' | 'activity.delete.before' | 'contacts.person.create.after' | 'contacts.person.update.after' | 'contacts.person.delete.before' | 'quote.create.after' | 'quote.update.after' | 'quote.delete.before'>
+  event: Generated<'lead.won' | 'lead.lost' | 'lead.reopened' | 'quote.sent' | 'quote.accepted' | 'quote.declined' | 'quote.expired' | 'lead.create.after' | 'lead.update.after' | 'lead.delete.before' | 'activity.create.after' | 'activity.update.after' | 'activity.delete.before' | 'contacts.person.create.after' | 'contacts.person.update.after' | 'contacts.person.delete.before' | 'quote.create.after' | 'quote.update.after' | 'quote.delete.before'>
 }
 
 export interface DB {
@@ -1023,7 +1045,9 @@ export interface DB {
   product_tags: ProductTagsTable
   products: ProductsTable
   quote_activities: QuoteActivitiesTable
+  quote_documents: QuoteDocumentsTable
   quote_items: QuoteItemsTable
+  quote_numbers: QuoteNumbersTable
   quote_tags: QuoteTagsTable
   quotes: QuotesTable
   roles: RolesTable

@@ -14,6 +14,7 @@ import { jobs as imports } from './resources/data-transfer/run/jobs.ts'
 import { schedules as mailSchedules, jobs as mails } from './resources/emails/jobs.ts'
 import { jobs as campaignJobs, schedules as campaignSchedules } from './resources/marketing/jobs.ts'
 import { pipelineRemoval } from './resources/pipelines/resource.ts'
+import { expireQuotes, schedules as quoteSchedules } from './resources/quotes/expiry.ts'
 import { searchUpdate } from './resources/search/deferred-updates.ts'
 import { schedules as daily, jobs as housekeeping } from './resources/system/housekeeping.ts'
 import { tagRemoval } from './resources/tags/resource.ts'
@@ -35,6 +36,7 @@ export const jobs: readonly AnyJob[] = [
   ...removals,
   invitationAnswersJob,
   restoreJob,
+  expireQuotes,
   searchUpdate,
 ]
 
@@ -44,4 +46,4 @@ export const jobs: readonly AnyJob[] = [
  */
 export const eventConsumers: readonly EventConsumer[] = [...triggers, ...webhookReaders]
 
-export const schedules: readonly Schedule[] = [...daily, ...campaignSchedules, ...mailSchedules]
+export const schedules: readonly Schedule[] = [...daily, ...campaignSchedules, ...mailSchedules, ...quoteSchedules]

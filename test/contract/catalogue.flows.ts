@@ -42,6 +42,23 @@ const winLoseAndReopen: Flow = async ({ server }) => {
     await server.admin.put(`/leads/${body.data.id}/stage`, { lead_pipeline_stage_id: stage })
 }
 
+const answerQuotes: Flow = async ({ server, main }) => {
+  const { tick, work, admin, clock } = server
+  const address = { address: '12 Analytical Way', city: 'London', country: 'GB', postcode: 'W1 2AB' }
+  const items = [{ name: 'Catalogue', price: 1 }]
+  const day = clock.now().toISOString().slice(0, 10)
+  const quote = { subject: 'Catalogue', person_id: main.persons, billing_address: address, items, expiry_date: day }
+  for (const status of ['accepted', 'declined', 'sent']) {
+    const { body, text } = await admin.post('/quotes', { ...quote, status: 'sent' })
+    if (!body.data) throw new Error(text)
+    await admin.put(`/quotes/${body.data.id}`, { status })
+  }
+  await tick()
+  clock.advanceMs(3 * 86_400_000)
+  await tick()
+  await work()
+}
+
 const bounce: Flow = async ({ server }) => {
   const address = 'gone@example.com'
   const { body } = await server.admin.post('/emails', { subject: 'Hi', html: '<p>Hi</p>', to: [address] })
@@ -70,6 +87,7 @@ export const flows: readonly Flow[] = [
   importToTheEnd,
   failToSignIn,
   winLoseAndReopen,
+  answerQuotes,
   bounce,
   answerInvitation,
 ]

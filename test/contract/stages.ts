@@ -18,6 +18,7 @@ export async function stage(world: World): Promise<void> {
   await stageJobs(world)
   await stageDelivery(world)
   await stageImports(world)
+  await stageQuote(world)
   await stageMail(world)
   await stageMarketing(world)
   await stageSignIn(world)
@@ -86,6 +87,22 @@ async function stageImports(world: World): Promise<void> {
     .insertInto('import_errors')
     .values({ import_id: failed, row: 2, column: 'name', code: 'required', message: 'The field is required.' })
     .execute()
+}
+
+/** Inserts a copy of the quote that was sent. */
+async function stageQuote({ server: { store }, main, at }: World): Promise<void> {
+  const all = store.db
+    .selectFrom('quotes')
+    .selectAll()
+    .where('id', '=', main.quotes ?? 0)
+  const { id: _id, ...like } = await all.executeTakeFirstOrThrow()
+  const sent = { status: 'sent' as const, number: 'Q-2025-0001', number_key: 'q-2025-0001', sent_at: start }
+  const { id } = await store.db
+    .insertInto('quotes')
+    .values({ ...like, ...sent })
+    .returning('id')
+    .executeTakeFirstOrThrow()
+  at.reviseQuote = { quotes: id }
 }
 
 /** Inserts a file with the bytes of an existing file. */

@@ -107,9 +107,9 @@ describe('the figures of a printed quote', { timeout: 60_000 }, () => {
   }
 
   it.each([
-    ['JPY', 'ja-JP', ['¥3,704', '¥370', '¥4,074']],
-    ['EUR', 'de-DE', ['3.703,50 €', '370,35 €', '4.073,85 €']],
-    ['KWD', 'en-US', ['KWD 3,703.500', 'KWD 370.350', 'KWD 4,073.850']],
+    ['JPY', 'ja-JP', ['¥3,704', ', 10% on ¥3,704¥370', '¥4,074']],
+    ['EUR', 'de-DE', ['3.703,50 €', ', 10 % on 3.703,50 €370,35 €', '4.073,85 €']],
+    ['KWD', 'en-US', ['KWD 3,703.500', ', 10% on KWD 3,703.500KWD 370.350', 'KWD 4,073.850']],
   ] as const)('have the decimals of %s', async (currency, locale, amounts) => {
     server = await startServer({ config: { currency, locale } })
     const { lines, shown } = await paper({ items: await items() })

@@ -271,6 +271,7 @@ async function quoteFor(cast: Cast, { index, title, contact, seller, lines, lead
     lead_id: lead,
     billing_address: contact.address,
     expiry_date: dateOf(expires),
+    status: 'sent',
     discount_percent: index % 3 === 0 ? 5 : 0,
     items: lines.map(({ index: at, quantity, price }) => ({ product_id: pick(cast.productIds, at), quantity, price })),
   })

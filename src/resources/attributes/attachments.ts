@@ -1,6 +1,8 @@
 // Attaches and releases the files in custom attributes. Such a file belongs to its
 // record and is deleted when the record is deleted for good.
+import { type SqlBool, sql } from 'kysely'
 import type { Context } from '../../kernel/context.ts'
+import { relationsOf } from '../../kernel/history/archive.ts'
 import { attachFile, releaseFiles } from '../files/attach.ts'
 import { type Attribute, customAttributes, type EntityType } from './attribute-set.ts'
 import { valuesOf } from './record-values.ts'
@@ -33,16 +35,17 @@ export async function attachValueFiles(ctx: Context, entity: EntityType, id: num
       .set({ custom_attributes: JSON.stringify(stored) })
       .where('id', '=', id)
       .execute()
-  const present = await ctx.db
-    .selectFrom('files')
-    .select('id')
-    .where('owner_type', '=', entity)
-    .where('owner_id', '=', id)
-    .execute()
+  let present = ctx.db.selectFrom('files').select('id').where('owner_type', '=', entity).where('owner_id', '=', id)
+  // A file that a row refers to, such as the PDF of a quote, is not the file of an attribute.
+  for (const { table, column } of (await relationsOf(ctx)).foreignKeys.filter(({ parent }) => parent === 'files'))
+    present = present.where(
+      sql<SqlBool>`not exists (select 1 from ${sql.table(table)} where ${sql.ref(column)} = files.id)`,
+    )
+  const free = (await present.execute()).map((file) => file.id)
   await releaseFiles(
     ctx,
     owner,
-    present.map((file) => file.id).filter((each) => !named.has(each)),
+    free.filter((each) => !named.has(each)),
   )
 }
 

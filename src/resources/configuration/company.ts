@@ -1,9 +1,9 @@
-// Reads the seller's details for printed documents: name, address, tax number and
-// logo.
+// Reads the settings of printed documents: the seller's name, address, tax number and
+// logo, and the form of the numbers of quotes.
 import { buffer } from 'node:stream/consumers'
 import type { Context } from '../../kernel/context.ts'
 import { fileRows } from '../files/rows.ts'
-import type { ConfigurationCode } from './keys.ts'
+import { type ConfigurationCode, initialNumberFormat } from './keys.ts'
 import { storedValues } from './values.ts'
 
 export interface Company {
@@ -13,7 +13,10 @@ export interface Company {
   logo: Uint8Array | null
 }
 
-export async function companyOf(ctx: Context): Promise<Company> {
+/** The seller with the id of the logo file in place of its bytes. */
+export type StoredCompany = Omit<Company, 'logo'> & { logoFileId: number | null }
+
+export async function companyOf(ctx: Context): Promise<StoredCompany> {
   const stored = await storedValues(ctx)
   const text = (code: ConfigurationCode): string => {
     const value = stored.get(code)
@@ -24,14 +27,25 @@ export async function companyOf(ctx: Context): Promise<Company> {
     name: text('general.company.name') || ctx.services.config.appName,
     address: text('general.company.address'),
     taxId: text('general.company.tax_id'),
-    logo: typeof logo === 'number' ? await bytesOf(ctx, logo) : null,
+    logoFileId: typeof logo === 'number' ? logo : null,
   }
 }
 
+/** Returns the form of the numbers of quotes. */
+export async function quoteNumberFormat(ctx: Context): Promise<string> {
+  const code = 'quotes.number.format' satisfies ConfigurationCode
+  const format = (await storedValues(ctx)).get(code)
+  return typeof format === 'string' ? format : initialNumberFormat
+}
+
 /**
- * Returns the bytes of a file, or null when they are missing. `accord doctor` reports missing
- * bytes.
+ * Returns the seller with the bytes of the logo. They are null when they are missing, which
+ * `accord doctor` reports.
  */
+export async function withLogo(ctx: Context, { logoFileId: id, ...company }: StoredCompany): Promise<Company> {
+  return { ...company, logo: id === null ? null : await bytesOf(ctx, id) }
+}
+
 async function bytesOf(ctx: Context, id: number): Promise<Uint8Array | null> {
   const [row] = await fileRows(ctx, [id])
   const source = row && (await ctx.services.files.find(row.sha256))

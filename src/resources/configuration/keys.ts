@@ -34,6 +34,8 @@ const labels: Readonly<Record<string, string>> = {
 
 const imap = 'email.imap.account'
 
+export const initialNumberFormat = 'Q-{year}-{number:4}'
+
 /** Returns all keys in display order. The mailbox keys default to the environment variables. */
 export const configurationKeys = ({ imap: account }: Config): readonly ConfigurationKey[] => [
   { code: 'general.general.locale_settings.locale', kind: 'locale', initial: 'en' },
@@ -42,6 +44,7 @@ export const configurationKeys = ({ imap: account }: Config): readonly Configura
   { code: 'general.company.address', kind: 'text', initial: '' },
   { code: 'general.company.tax_id', kind: 'text', initial: '' },
   { code: 'general.company.logo', kind: 'file', initial: null },
+  { code: 'quotes.number.format', kind: 'text', initial: initialNumberFormat },
   { code: 'general.settings.footer.label', kind: 'html', initial: '' },
   ...Object.entries(labels).map(
     ([name, initial]): ConfigurationKey => ({

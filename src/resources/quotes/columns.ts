@@ -19,6 +19,15 @@ export const quoteColumns = async (ctx: Context): Promise<CsvColumns<Schema<'Quo
     billing_address: addressColumns('billing_address', (quote) => quote.billing_address),
     shipping_address: addressColumns('shipping_address', (quote) => quote.shipping_address),
     // A cell lists the items in the same format as the column `product` of leads.
+    customer: [
+      { name: 'customer.person', cell: ({ customer }) => customer?.person ?? null },
+      { name: 'customer.organization', cell: ({ customer }) => customer?.organization ?? null },
+    ],
+    taxes: [
+      listColumn('taxes', ({ taxes }) =>
+        taxes.map(({ tax_percent, taxable_amount, tax_amount }) => line({ tax_percent, taxable_amount, tax_amount })),
+      ),
+    ],
     items: [
       listColumn('items', ({ items }) =>
         items.map(({ product_id: id, price, quantity, discount_amount, tax_amount }) =>

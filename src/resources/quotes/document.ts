@@ -12,11 +12,13 @@ type Settings = Pick<Config, 'appName' | 'locale' | 'currency'>
 
 export interface PrintedQuote {
   quote: Quote
-  /** The creation date of the quote, YYYY-MM-DD. */
+  /** The day on which the quote was sent, or a draft was created, YYYY-MM-DD. */
   date: string
   seller: Company
   /** The name of the customer's organization. Null when the person belongs to no organization. */
   organization: string | null
+  /** The number of the quote that this one revises. */
+  replaces: string | null
   config: Settings
 }
 
@@ -33,7 +35,7 @@ const letterRegions = new Set(['US', 'CA', 'MX', 'PH', 'CL', 'CO', 'CR', 'GT', '
 export function quoteDocument(printed: PrintedQuote, type: Typesetter): TDocumentDefinitions {
   const { quote, config, seller } = printed
   const write = writers(config, type)
-  const title = `Quote ${quote.id}`
+  const title = `Quote ${quote.number ?? quote.id}`
   const foot = type.set(`${seller.name} · ${title}`)
   return {
     info: { title: `${title}: ${quote.subject}`, author: seller.name, creationDate: new Date(quote.updated_at) },
@@ -56,7 +58,7 @@ export function quoteDocument(printed: PrintedQuote, type: Typesetter): TDocumen
       {
         columns: [
           { ...sellerBlock(seller, type), width: '*' },
-          { text: title, fontSize: 15, color: pale, alignment: 'right', width: 'auto' },
+          { ...heading(printed, title, type), width: '*' },
         ],
         columnGap: 16,
       },
@@ -66,6 +68,17 @@ export function quoteDocument(printed: PrintedQuote, type: Typesetter): TDocumen
       totals(quote, write),
       ...terms(quote, type),
     ],
+  }
+}
+
+/** Returns the title, with the quote that this one replaces. */
+function heading({ quote, replaces }: PrintedQuote, title: string, type: Typesetter) {
+  const note = replaces === null ? [] : [`Revision ${quote.revision}, replaces ${replaces}`]
+  return {
+    stack: [
+      { ...type.set(title, 30), fontSize: 15, color: pale },
+      ...note.map((line) => ({ ...type.set(line, 40), style: 'small' })),
+    ].map((line) => ({ ...line, alignment: 'right' as const })),
   }
 }
 
@@ -160,7 +173,9 @@ function items({ items }: Quote, type: Typesetter, write: Writers): Content {
     }),
   )
   const rows = items.map((item): TableCell[] => [
-    { stack: [type.set(item.name, 18), { ...type.set(item.sku, 20), style: 'small' }] },
+    {
+      stack: [type.set(item.name, 18), ...(item.sku === '' ? [] : [{ ...type.set(item.sku, 20), style: 'small' }])],
+    },
     right(write.number(item.quantity)),
     right(write.price(item.price)),
     right(
@@ -204,7 +219,7 @@ function totals(quote: Quote, write: Writers): Content {
   const body = [
     row('Subtotal', quote.subtotal),
     ...(discount === 0 ? [] : [row(label, -discount)]),
-    row('Tax', quote.tax_amount),
+    ...taxRows(quote, write).map(([label, amount]) => row(label, amount)),
     ...(adjustment === 0 ? [] : [row('Adjustment', adjustment)]),
     row('Total', quote.grand_total, true),
   ]
@@ -220,6 +235,15 @@ function totals(quote: Quote, write: Writers): Content {
       },
     ],
   }
+}
+
+/** Returns the label and the amount of the tax of each rate. */
+function taxRows({ taxes, tax_amount }: Quote, write: Writers): [label: string, amount: number][] {
+  if (tax_amount === 0 && taxes.length < 2) return [['Tax', 0]]
+  return taxes.map(({ tax_percent: percent, taxable_amount, tax_amount }) => [
+    percent === null ? 'Tax' : `Tax, ${write.percent(percent)} on ${write.money(taxable_amount)}`,
+    tax_amount,
+  ])
 }
 
 const lines = (width: (row: number, count: number) => number): NonNullable<ContentTable['layout']> => ({

@@ -1,5 +1,5 @@
 // Handlers of quotes besides list, get, create, update and delete: mass deletion, export, tags,
-// links to leads, the PDF, and the lists of the quotes of a lead or person.
+// links to leads, the PDF, revisions, and the lists of the quotes of a lead or person.
 
 import type { Handlers } from '../../kernel/handler.ts'
 import { exportOf } from '../../kernel/resource/export.ts'
@@ -11,6 +11,7 @@ import { quoteColumns } from './columns.ts'
 import { linkHandlers } from './link-handlers.ts'
 import { printQuote } from './print.ts'
 import { quotes } from './resource.ts'
+import { reviseQuote } from './revise.ts'
 
 const tagged = createTagHandlers('quotes', quotes)
 
@@ -18,6 +19,7 @@ export const handlers = {
   massDeleteQuotes: massDelete(quotes),
   exportQuotes: exportOf(quotes, quoteColumns),
   printQuote,
+  reviseQuote,
   listQuoteTags: tagged.list,
   attachQuoteTag: tagged.attach,
   detachQuoteTag: tagged.detach,

@@ -1,5 +1,5 @@
 // The items of a quote. An item stores the SKU, name and price that its product had
-// when the item was written.
+// when the item was written. An item without a product has a name and a price of its own.
 import type { Schema } from '../../contract/types.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import type { ValidationErrors } from '../../kernel/errors.ts'
@@ -72,8 +72,9 @@ function planItem(
   const productId = input.product_id === undefined ? (row?.product_id ?? null) : input.product_id
   const isNewProduct = productId !== null && productId !== row?.product_id
   const product = isNewProduct ? products.get(productId) : undefined
-  if (productId === null && (row ? row.product_id !== null : input.id === undefined))
-    errors.invalid('product_id', 'The field is required.')
+  if (productId === null && !row && input.id === undefined && !errors.isRefused('product_id'))
+    for (const field of ['name', 'price'] as const)
+      if (input[field] === undefined) errors.invalid(field, 'The field is required for an item without a product.')
   if (isNewProduct && !product) errors.invalid('product_id', `No product has id ${productId}.`)
   const kept = product ?? row
   const planned = {
@@ -121,6 +122,23 @@ function totalsOf(
   if (discount_amount > total) errors.invalid('discount_amount', 'Must not be more than price times quantity.')
   return { total: Number(total), discount_amount: Number(discount_amount), tax_amount: Number(tax_amount) }
 }
+
+const amounts = ['quantity', 'price', 'discount_percent', 'discount_amount', 'tax_percent', 'tax_amount'] as const
+const others = ['product_id', 'name', 'coupon_code', 'sort_order'] as const
+
+/** Returns whether a body repeats the stored items, so that the quote keeps them. */
+export const isSameItems = (present: readonly Item[], inputs: readonly Input[]): boolean =>
+  inputs.length === present.length &&
+  present.every((row) => {
+    const input = inputs.find(({ id }) => id === row.id)
+    const isSame = (field: (typeof amounts | typeof others)[number], value: unknown): boolean =>
+      value === undefined || value === row[field]
+    return (
+      input !== undefined &&
+      amounts.every((field) => isSame(field, scaled(input[field]))) &&
+      others.every((field) => isSame(field, input[field]))
+    )
+  })
 
 /**
  * Replaces the stored items of a quote by the planned items. An unchanged item keeps its

@@ -1,15 +1,15 @@
-// Quotes: offers to persons. items.ts has the items of a quote, totals.ts its totals,
-// lead-links.ts its links to leads, and print.ts its PDF.
+// Quotes: offers to persons. items.ts has the items of a quote, totals.ts its totals, status.ts
+// its status and the values that it freezes, lead-links.ts its links to leads, and documents.ts
+// its PDF.
 import { type SqlBool, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import type { ValidationErrors } from '../../kernel/errors.ts'
 import { flagConditionField, linkedField, moneyField, textField, valueField } from '../../kernel/query/filter.ts'
-import { idsOfOwners, visible } from '../../kernel/query/visibility.ts'
+import { idsOfOwners, visible, withoutVisibility } from '../../kernel/query/visibility.ts'
 import { defineResource, type RowPlan, type Writing } from '../../kernel/resource/define-resource.ts'
 import { checkReference, expandReferences } from '../../kernel/resource/references.ts'
 import { mergeAddress, readAddress } from '../../kernel/values/address.ts'
-import { today } from '../../kernel/values/format.ts'
 import { fromScaled, isAmount, toScaled } from '../../kernel/values/money.ts'
 import { textKey } from '../../kernel/values/names.ts'
 import { withAttributes } from '../attributes/with-attributes.ts'
@@ -20,25 +20,40 @@ import { checkTagIds, readTags, setTags, tagsIn } from '../tags/tag-links.ts'
 import { resolveOwnerId, userRef } from '../users/owner.ts'
 import { pictureUrl } from '../users/picture.ts'
 import { users } from '../users/resource.ts'
-import { loadItems, planItems, presentItem, saveItems } from './items.ts'
+import { organizationOf, storeDocument } from './documents.ts'
+import { loadItems, type PlannedItem, planItems, presentItem, saveItems } from './items.ts'
 import { isLinked, linkLead, loadLeadRefs } from './lead-links.ts'
 import { searchDocument } from './search-document.ts'
-import { quoteRules, quoteTotals } from './totals.ts'
+import {
+  checkFrozenColumns,
+  checkFrozenTotals,
+  checkStatus,
+  type QuoteState,
+  sentColumns,
+  statusEvents,
+  todayOf,
+} from './status.ts'
+import { type QuoteRules, quoteRules, quoteTotals, taxesByRate } from './totals.ts'
 
-type Body = Schema<'QuoteUpdate'>
+/** The body of a change, with what only this program may change. */
+export type QuoteBody = Schema<'QuoteUpdate'> & {
+  /** The quote that a new quote revises. */
+  revises?: { id: number; revision: number; leadIds: readonly number[] }
+  revised_by_id?: number
+}
 
-interface Row {
+interface Row extends QuoteState {
   id: number
+  subject: string
+  description: string | null
   person_id: number
   user_id: number | null
   billing_address: string
   shipping_address: string | null
-  expiry_date: string
   discount_percent: number
   adjustment_amount: number
+  taxes: string | null
 }
-
-const todayOf = (ctx: Context): string => today(ctx.time, ctx.services.config.timezone)
 
 /**
  * Returns the owner to store. Null is an error, because every quote needs an owner. Null is
@@ -54,7 +69,7 @@ async function ownerColumn(writing: Writing<Row>, sent: number | null | undefine
  * Returns the address columns. Adds an error unless the billing address is complete. The shipping
  * address may be incomplete or missing.
  */
-function addresses({ billing_address, shipping_address }: Body, { current, errors }: Writing<Row>) {
+function addresses({ billing_address, shipping_address }: QuoteBody, { current, errors }: Writing<Row>) {
   const billing = mergeAddress(current?.billing_address ?? null, billing_address)
   if (billing === null) errors.invalid('billing_address', 'The field is required.')
   const merged = readAddress(billing ?? null)
@@ -67,20 +82,30 @@ function addresses({ billing_address, shipping_address }: Body, { current, error
 }
 
 /** Whether the totals of the quote and of its items follow from something in the body. */
-const changesTotals = ({ items, discount_percent, adjustment_amount }: Body): boolean =>
+const changesTotals = ({ items, discount_percent, adjustment_amount }: QuoteBody): boolean =>
   items !== undefined || discount_percent !== undefined || adjustment_amount !== undefined
 
 /**
  * Plans the items, and the columns of discount, adjustment and totals. Plans nothing when an update
  * contains no items, discount or adjustment.
  */
-async function planTotals(body: Body, { ctx, current, errors }: Writing<Row>): Promise<RowPlan> {
-  const { items, discount_percent: percent, adjustment_amount: adjusted } = body
-  if (current && !changesTotals(body)) return { columns: {} }
+async function planTotals(body: QuoteBody, writing: Writing<Row>): Promise<RowPlan> {
+  const { ctx, current, errors } = writing
+  const { items, discount_percent: percent, adjustment_amount: adjusted, status } = body
+  const isSending = status === 'sent' && (current?.status ?? 'draft') === 'draft'
+  if (current && !changesTotals(body) && !isSending) return { columns: {} }
   const before = errors.size
   const discountPercent = percent === undefined ? (current?.discount_percent ?? 0) : toScaled(percent)
   const rules = quoteRules(ctx.services.config, discountPercent)
   const present = current ? await loadItems(ctx, [current.id]) : []
+  if (current && current.status !== 'draft') {
+    checkFrozenTotals({ ...writing, current }, body, present)
+    return { columns: {} }
+  }
+  if (isSending && (items ?? present).length === 0 && !errors.isRefused('items'))
+    errors.invalid('items', 'A quote needs an item before it is sent.')
+  if (current && !changesTotals(body))
+    return { columns: { taxes: current.taxes ?? JSON.stringify(taxesOf(present, rules)) } }
   // Without `items`, the stored items stay, and their totals are computed anew.
   const planned = await planItems(ctx, present, items ?? present.map(({ id }) => ({ id })), rules, errors)
   const lines = planned.map(({ total, discount_amount, tax_amount }) => ({
@@ -101,10 +126,28 @@ async function planTotals(body: Body, { ctx, current, errors }: Writing<Row>): P
       tax_amount: Number(totals.tax_amount),
       subtotal: Number(totals.subtotal),
       grand_total: Number(totals.grand_total),
+      taxes: JSON.stringify(taxesOf(planned, rules)),
     },
     save: (ctx, id) => saveItems(ctx, id, present, planned),
   }
 }
+
+type TaxedItem = Pick<PlannedItem, 'total' | 'discount_amount' | 'tax_amount' | 'tax_percent'>
+
+const taxesOf = (items: readonly TaxedItem[], rules: QuoteRules): Schema<'QuoteTax'>[] =>
+  taxesByRate(
+    items.map(({ total, discount_amount, tax_amount, tax_percent }) => ({
+      total: BigInt(total),
+      discount_amount: BigInt(discount_amount),
+      tax_amount: BigInt(tax_amount),
+      tax_percent: BigInt(tax_percent),
+    })),
+    rules,
+  ).map(({ percent, taxable, tax }) => ({
+    tax_percent: percent === null ? null : fromScaled(Number(percent)),
+    taxable_amount: fromScaled(Number(taxable)),
+    tax_amount: fromScaled(Number(tax)),
+  }))
 
 function checkTotals(totals: ReturnType<typeof quoteTotals>, errors: ValidationErrors): void {
   const { subtotal, tax_amount, adjustment_amount, grand_total } = totals
@@ -115,11 +158,24 @@ function checkTotals(totals: ReturnType<typeof quoteTotals>, errors: ValidationE
     errors.invalid('adjustment_amount', 'The total of the quote exceeds the largest amount.')
 }
 
-async function planQuote(body: Body, writing: Writing<Row>): Promise<RowPlan> {
+/** Gives a quote that was just saved its number and its document. */
+async function send(ctx: Context, id: number, personId: number): Promise<void> {
+  const { name: person } = await ctx.db
+    .selectFrom('persons')
+    .select('name')
+    .where('id', '=', personId)
+    .executeTakeFirstOrThrow()
+  const columns = await sentColumns(ctx, { person, organization: await organizationOf(ctx, personId) })
+  await ctx.db.updateTable('quotes').set(columns).where('id', '=', id).execute()
+  await storeDocument(ctx, await quotes.get(withoutVisibility(ctx), id))
+}
+
+async function planQuote(body: QuoteBody, writing: Writing<Row>): Promise<RowPlan> {
   const { ctx, current, errors } = writing
-  const { subject, person_id, expiry_date, lead_id } = body
+  const { subject, person_id, expiry_date, lead_id, status, revises } = body
   const totals = await planTotals(body, writing)
-  if (expiry_date && expiry_date !== current?.expiry_date && expiry_date < todayOf(ctx))
+  await checkStatus(writing, body)
+  if (!revises && expiry_date && expiry_date !== current?.expiry_date && expiry_date < todayOf(ctx))
     errors.invalid('expiry_date', 'Must be today or later.')
   if (person_id !== current?.person_id) await checkReference(writing, 'person_id', person_id, persons)
   const isKnown = current && lead_id && (await isLinked(ctx, { leadId: lead_id, quoteId: current.id }))
@@ -133,9 +189,18 @@ async function planQuote(body: Body, writing: Writing<Row>): Promise<RowPlan> {
     user_id: await ownerColumn(writing, body.user_id),
     ...addresses(body, writing),
     expiry_date,
+    status,
+    ...(revises && { revises_id: revises.id, revision: revises.revision + 1 }),
+    revised_by_id: body.revised_by_id,
     ...totals.columns,
   }
-  return { ...totals, columns }
+  if (current && current.status !== 'draft') checkFrozenColumns(writing, columns)
+  if (status !== 'sent' || (current && current.status !== 'draft')) return { ...totals, columns }
+  const save = async (ctx: Context, id: number): Promise<void> => {
+    await totals.save?.(ctx, id)
+    await send(ctx, id, person_id ?? current?.person_id ?? 0)
+  }
+  return { columns, save }
 }
 
 export const quotes = defineResource(
@@ -165,6 +230,9 @@ export const quotes = defineResource(
     idsInSight: (_caller, owners) => [idsOfOwners('quotes', owners)],
     sort: {
       id: 'quotes.id',
+      number: 'quotes.number_key',
+      status: 'quotes.status',
+      sent_at: 'quotes.sent_at',
       subject: 'quotes.subject_key',
       subtotal: 'quotes.subtotal',
       discount_amount: 'quotes.discount_amount',
@@ -175,6 +243,11 @@ export const quotes = defineResource(
       updated_at: 'quotes.updated_at',
     },
     filter: {
+      number: textField('quotes.number_key'),
+      status: valueField('quotes.status'),
+      revises_id: valueField('quotes.revises_id'),
+      revised_by_id: valueField('quotes.revised_by_id'),
+      sent_at: valueField('quotes.sent_at'),
       subject: textField('quotes.subject_key'),
       user_id: valueField('quotes.user_id'),
       person_id: valueField('quotes.person_id'),
@@ -196,6 +269,7 @@ export const quotes = defineResource(
     searchDocument,
     search: [
       { indexed: 'quotes' },
+      { key: 'quotes.number_key' },
       { key: 'quotes.subject_key' },
       { text: 'quotes.description' },
       { key: 'persons.name_key' },
@@ -204,6 +278,13 @@ export const quotes = defineResource(
     toRow: planQuote,
     toReply: (row, ctx): Schema<'Quote'> => ({
       id: row.id,
+      number: row.number,
+      status: row.status as Schema<'QuoteStatus'>,
+      revision: row.revision,
+      revises_id: row.revises_id,
+      revised_by_id: row.revised_by_id,
+      sent_at: row.sent_at,
+      customer: row.customer === null ? null : (JSON.parse(row.customer) as Schema<'QuoteCustomer'>),
       subject: row.subject,
       description: row.description,
       person_id: row.person_id,
@@ -218,6 +299,7 @@ export const quotes = defineResource(
       adjustment_amount: fromScaled(row.adjustment_amount),
       discount_amount: fromScaled(row.discount_amount),
       tax_amount: fromScaled(row.tax_amount),
+      taxes: row.taxes === null ? [] : (JSON.parse(row.taxes) as Schema<'QuoteTax'>[]),
       subtotal: fromScaled(row.subtotal),
       grand_total: fromScaled(row.grand_total),
       items: [],
@@ -233,13 +315,20 @@ export const quotes = defineResource(
         ctx,
         replies.map(({ id }) => id),
       )
-      for (const reply of replies) reply.items = items.filter(({ quote_id }) => quote_id === reply.id).map(presentItem)
+      for (const reply of replies) {
+        const own = items.filter(({ quote_id }) => quote_id === reply.id)
+        reply.items = own.map(presentItem)
+        // A quote of an earlier version has stored no taxes.
+        if (reply.taxes.length === 0)
+          reply.taxes = taxesOf(own, quoteRules(ctx.services.config, toScaled(reply.discount_percent)))
+      }
       await loadLeadRefs(ctx, replies)
       await expandReferences(ctx, replies, include, { user: () => users, person: () => persons, leads: () => leads })
     },
-    saveLinks: async (ctx, id, { tag_ids, lead_id }, isNew) => {
+    followUpEvents: statusEvents,
+    saveLinks: async (ctx, id, { tag_ids, lead_id, revises }: QuoteBody, isNew) => {
       await setTags(ctx, 'quotes', id, tag_ids, isNew)
-      if (lead_id !== undefined) await linkLead(ctx, { leadId: lead_id, quoteId: id })
+      for (const leadId of revises?.leadIds ?? [lead_id ?? []].flat()) await linkLead(ctx, { leadId, quoteId: id })
     },
   }),
 )

@@ -8,11 +8,11 @@ export const searchDocument = documentSource({
     db
       .selectFrom('quotes')
       .leftJoin('persons', 'persons.id', 'quotes.person_id')
-      .select(['quotes.id', 'quotes.subject', 'quotes.description', 'persons.name as person']),
+      .select(['quotes.id', 'quotes.number', 'quotes.subject', 'quotes.description', 'persons.name as person']),
   toDocument: (row) => ({
     id: row.id,
     title: row.subject,
-    subtitle: joinLine(row.person),
-    body: joinText(row.person, row.description),
+    subtitle: joinLine(row.number, row.person),
+    body: joinText(row.number, row.person, row.description),
   }),
 })

@@ -51,6 +51,40 @@ export function lineTotals(line: QuoteLine, { unit, taxAfterDiscount, discountPe
   return { total, discount_amount: discount, tax_amount: tax }
 }
 
+export interface RateTotals {
+  /** The rate; null for lines with a fixed amount of tax. */
+  percent: bigint | null
+  taxable: bigint
+  tax: bigint
+}
+
+/**
+ * Returns the tax of the lines by rate, the highest rate first. The taxes add up to the tax of the
+ * quote. Each taxable amount gets its share of the discount of the whole quote, such that the
+ * shares add up to that discount.
+ */
+export function taxesByRate(
+  lines: readonly (LineTotals & { tax_percent: bigint })[],
+  { unit, taxAfterDiscount, discountPercent }: QuoteRules,
+): RateTotals[] {
+  const rates = new Map<bigint | null, RateTotals>()
+  for (const { total, discount_amount, tax_amount, tax_percent } of lines) {
+    const percent = tax_percent === 0n && tax_amount > 0n ? null : tax_percent
+    const rate = rates.get(percent) ?? { percent, taxable: 0n, tax: 0n }
+    rates.set(percent, { percent, taxable: rate.taxable + total - discount_amount, tax: rate.tax + tax_amount })
+  }
+  const sorted = [...rates.values()].sort((one, other) => Number((other.percent ?? -1n) - (one.percent ?? -1n)))
+  if (!taxAfterDiscount) return sorted
+  let [net, discount] = [0n, 0n]
+  return sorted.map((rate) => {
+    net += rate.taxable
+    const all = dividedTo(unit, net * discountPercent, whole)
+    const taxable = rate.taxable - (all - discount)
+    discount = all
+    return { ...rate, taxable }
+  })
+}
+
 /**
  * Returns the totals of a quote. The discount of the whole quote applies to the subtotal after the
  * line discounts.

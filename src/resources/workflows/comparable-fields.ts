@@ -60,7 +60,13 @@ const isNumeric = ({ type, validation }: Attribute): boolean =>
 const builtInFields: Record<Entity, Readonly<Record<string, ComparableField>>> = {
   leads: { status: { kind: 'choice', choices: [1, 2, 3] }, tag_ids: { kind: 'list', tags: true } },
   persons: {},
-  quotes: {},
+  quotes: {
+    status: { kind: 'choice', choices: ['draft', 'sent', 'accepted', 'declined', 'expired'] },
+    number: { kind: 'text' },
+    revision: { kind: 'number' },
+    sent_at: { kind: 'datetime' },
+    tag_ids: { kind: 'list', tags: true },
+  },
   activities: {
     title: { kind: 'text' },
     type: { kind: 'list', choices: ['note', 'call', 'meeting', 'lunch', 'file'] },
