@@ -35,19 +35,42 @@ export function visible(
   const { visibleRecord: admitted } = ctx
   const conditions = [
     within,
-    ...(isReached(table) ? [isReachedByLead(ctx, table, id)] : []),
+    ...(isReached(table)
+      ? [sql`exists (select 1 ${leadsReaching(table, id)} and ${visibleOwner(ctx, sql.ref('seen_lead.user_id'))})`]
+      : []),
     ...(admitted?.table === alias ? [sql`${id} = ${admitted.id}`] : []),
   ]
   return conditions.length === 1 ? within : sql<SqlBool>`(${sql.join(conditions, sql` or `)})`
 }
 
-/** SQLite reads the tables of a cross join in the given order: from the record to its leads. */
-function isReachedByLead(ctx: SqlCaller, table: keyof typeof ways, id: RawBuilder<unknown>): RawBuilder<SqlBool> {
+/**
+ * Returns the part of a query, from `from` on, with the leads that reach a record. SQLite reads the tables of a cross join in
+ * the given order: from the record to its leads.
+ */
+function leadsReaching(table: keyof typeof ways, id: unknown): RawBuilder<unknown> {
   const { id: reached, link } = ways[table]
   const between = link ? sql`${sql.table(link[0])} as seen_link cross join ` : sql``
   const on = link ? sql` and ${sql.ref(link[2])} = ${sql.ref(link[1])}` : sql``
-  const isOwned = visibleOwner(ctx, sql.ref('seen_lead.user_id'))
-  return sql<SqlBool>`exists (select 1 from ${between}leads as seen_lead where ${sql.ref(reached)} = ${id}${on} and ${isOwned})`
+  return sql`from ${between}leads as seen_lead where ${sql.ref(reached)} = ${id}${on}`
+}
+
+/** Returns the owners of the leads that reach a record; null without such leads. */
+export async function leadOwnersOf({ db }: Context, table: string, id: number): Promise<number[] | null> {
+  if (!isReached(table)) return null
+  const { rows } = await sql<{ id: number }>`select distinct seen_lead.user_id as id ${leadsReaching(table, id)}
+    and seen_lead.user_id is not null`.execute(db)
+  return rows.length === 0 ? null : rows.map(({ id }) => id)
+}
+
+/**
+ * Returns the condition that the caller saw a deleted record: by its owner, or by the owner of a
+ * lead. `known` is the deletion's event, or its archive.
+ */
+export function wasVisible(ctx: Context): RawBuilder<SqlBool> {
+  const within = visibleOwner(ctx, sql.ref('known.owner_id'))
+  if (!ctx.user?.visibleOwners) return within
+  const owners = ctx.services.store.dialect.jsonTexts('known.lead_owners', 'seen')
+  return sql<SqlBool>`(${within} or exists (select 1 from ${owners} where ${visibleOwner(ctx, sql`cast(seen.value as bigint)`)}))`
 }
 
 /**

@@ -4,6 +4,7 @@ import { archiveThenDelete } from '../history/archive.ts'
 import { bumpReferrers, detachReferrers } from '../history/backreferences.ts'
 import { runDeleteHooks } from '../history/delete-hooks.ts'
 import { saveStoredReferences } from '../history/stored-references.ts'
+import { leadOwnersOf } from '../query/visibility.ts'
 import { transaction, write } from '../write/write.ts'
 import type { AnyResource, ResourceParts } from './any-definition.ts'
 import type { RecordReader } from './read-records.ts'
@@ -20,8 +21,9 @@ export function createRemover(
       await transaction(ctx, async (ctx) => {
         const row = await reader.findCurrent(ctx, id)
         const before = await reader.toReply(ctx, row)
-        const removal = () =>
-          write(ctx, events.delete, { entity, input: {}, id, before }, async (ctx) => {
+        const leadOwners = await leadOwnersOf(ctx, table, id)
+        const removal = async () => {
+          const done = await write(ctx, events.delete, { entity, input: {}, id, before }, async (ctx) => {
             await settleRules(ctx, { entity, id, noun: d.noun }, replacement)
             await d.beforeDelete?.(ctx, row)
             await runDeleteHooks(ctx, entity, id)
@@ -31,6 +33,15 @@ export function createRemover(
             await stored.delete(ctx, id)
             return { id, entity: null }
           })
+          const { eventId } = done
+          if (leadOwners && eventId !== null)
+            await ctx.db
+              .updateTable('events')
+              .set({ lead_owners: JSON.stringify(leadOwners) })
+              .where('id', '=', eventId)
+              .execute()
+          return done
+        }
         await (below.restore !== undefined ? archiveThenDelete(ctx, { entity, table, id }, removal) : removal())
       })
     },
