@@ -60,7 +60,7 @@ export type FindIds = (ctx: Context, texts: readonly string[]) => Promise<Readon
 
 export interface NamedBy {
   keys: Partial<Record<RecordKey, KeyColumn | FindIds>>
-  /** Whether callers may name records that they may not list, as with ids. */
+  /** Whether callers may name every record, even those that they may not list or see. */
   isShown?: true
 }
 
