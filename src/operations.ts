@@ -27,6 +27,7 @@ import { handlers as eventHandlers } from './resources/events/handlers.ts'
 import { handlers as fileHandlers, files } from './resources/files/handlers.ts'
 import { fileSight } from './resources/files/rows.ts'
 import { findNamedStage } from './resources/leads/find-stage-by-name.ts'
+import { handOverHandlers } from './resources/leads/hand-over.ts'
 import { handlers as leadHandlers, subLists as leadsBelow, requireProductLine } from './resources/leads/handlers.ts'
 import { handlers as marketing } from './resources/marketing/handlers.ts'
 import { sendSight } from './resources/marketing/sends.ts'
@@ -87,6 +88,7 @@ export const handlers: Handlers = mergeHandlers(
   accountSessions,
   tokenHandlers,
   leadHandlers,
+  handOverHandlers,
   leadsBelow,
   quoteHandlers,
   quotesBelow,
