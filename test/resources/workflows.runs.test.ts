@@ -120,6 +120,27 @@ describe('a workflow', () => {
 })
 
 describe('updates', () => {
+  it('set an owner, or another value, only where there is none, if they say so', async () => {
+    const [ina, tom] = [await addUser(server, 'Ina'), await addUser(server, 'Tom')]
+    const actions = [set('user_id', tom.id), set('description', 'Theirs')].map((each) => ({
+      ...each,
+      only_if_empty: true,
+    }))
+    const id = await workflow({ event: 'lead.create.after', actions })
+    expect((await server.admin.get(`${path}/${id}`)).body.data.actions[0]).toMatchObject({ only_if_empty: true })
+    const [none, hers] = [
+      await make.lead({ user_id: null, description: null }),
+      await make.lead({ user_id: ina.id, description: 'Mine' }),
+    ]
+    await server.work()
+    expect(await states(id)).toEqual(['succeeded', 'succeeded'])
+    const stored = async (lead: number) => (await server.admin.get(`/leads/${lead}`)).body.data
+    expect(await stored(none.id)).toMatchObject({ user_id: tom.id, description: 'Theirs' })
+    expect(await stored(hers.id)).toMatchObject({ user_id: ina.id, description: 'Mine' })
+    const wrong = await server.admin.put(`${path}/${id}`, { actions: [{ ...note, only_if_empty: true }] })
+    expect(wrong.body.errors).toHaveProperty(['actions.0.only_if_empty'])
+  })
+
   it('set attributes of a lead, built-in ones and own ones, sent as the API takes them', async () => {
     await server.admin.post('/settings/attributes', {
       code: 'seats',
