@@ -39,7 +39,7 @@ const companions = {
     table: 'activities',
     operation: 'updateActivity',
     of: (lead) =>
-      sql`select activities.id from lead_activities join activities on activities.id = lead_activities.activity_id where lead_id = ${lead} and activities.is_done = 0`,
+      sql`select activities.id from lead_activities join activities on activities.id = lead_activities.activity_id where lead_id = ${lead} and not activities.is_done`,
   },
 } as const satisfies Record<
   Kind,
