@@ -147,14 +147,16 @@ export function withHeaders(document: ContractDocument): ContractDocument {
   }
   const hasDeprecated = JSON.stringify([document.paths, document.components]).includes('"deprecated":true')
   // Shared responses are errors. Each shared response carries the headers of its status and the
-  // headers with the words `every` and `limited`.
+  // headers with the words `every`, `limited`, `open` and `deprecated`.
   for (const [component, reply] of Object.entries(
     (made.components?.responses ?? {}) as Record<string, BodyOrResponse>,
   )) {
     const status = statusOf(document, component)
     for (const [name, words] of rules) {
       const isAlways = words.some((word) => word === status || word === 'every' || word === 'limited')
-      declare(reply, name, isAlways ? 'always' : hasDeprecated && words.includes('deprecated') && 'sometimes')
+      // A script of another origin that may read the success may read the error.
+      const isSometimes = words.includes('open') || (hasDeprecated && words.includes('deprecated'))
+      declare(reply, name, isAlways ? 'always' : isSometimes && 'sometimes')
     }
   }
   // A contract without a deprecated part has no response with these headers.

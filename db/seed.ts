@@ -2,7 +2,7 @@
 // fixed. A database with a role is not seeded again, because users may have renamed or deleted
 // rows.
 
-import type { Kysely } from 'kysely'
+import type { Kysely, Selectable } from 'kysely'
 import { caseFold } from './schema/case-folding.ts'
 import { textKey } from './schema/search-folding.ts'
 import type { Db, Store } from './store.ts'
@@ -17,7 +17,12 @@ export interface Seeds {
 }
 
 /** A system attribute: its code, display name, type and further columns. */
-type AttributeSeed = readonly [code: string, name: string, type: AttributesTable['type'], more?: AttributeMore]
+type AttributeSeed = readonly [
+  code: string,
+  name: string,
+  type: Selectable<AttributesTable>['type'],
+  more?: AttributeMore,
+]
 
 interface AttributeMore {
   readonly lookup?: AttributesTable['lookup_type']

@@ -67,7 +67,6 @@ export interface AttributesTable {
   code: string
   name: string
   name_key: string
-  type: 'text' | 'textarea' | 'price' | 'boolean' | 'date' | 'datetime' | 'email' | 'phone' | 'select' | 'multiselect' | 'checkbox' | 'lookup' | 'image' | 'file' | 'address' | 'subheading'
   entity_type: 'leads' | 'persons' | 'organizations' | 'products' | 'quotes' | 'warehouses'
   lookup_type: 'leads' | 'lead_sources' | 'lead_types' | 'lead_pipelines' | 'lead_pipeline_stages' | 'users' | 'organizations' | 'persons' | 'warehouses' | 'locations' | 'products' | 'quotes' | null
   validation: 'numeric' | 'email' | 'decimal' | 'url' | null
@@ -80,6 +79,7 @@ export interface AttributesTable {
   created_at: string
   updated_at: string
   version: Generated<number>
+  type: Generated<'text' | 'textarea' | 'number' | 'price' | 'boolean' | 'select' | 'multiselect' | 'checkbox' | 'email' | 'address' | 'phone' | 'url' | 'lookup' | 'datetime' | 'date' | 'image' | 'file' | 'subheading'>
 }
 
 export interface CallCountsTable {

@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import type { ContractDocument } from '../read.ts'
 import { compareContracts } from './compare.ts'
 import type { ContractChange } from './compare-schema.ts'
-import { versionOf } from './gate.ts'
 import { readReleased, releasedFile } from './released.ts'
+import { versionOf } from './versions.ts'
 
 export const changesFile = 'src/http/docs/guides/changes.md'
 

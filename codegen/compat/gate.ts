@@ -3,6 +3,7 @@
 import { type ContractDocument, isObject } from '../read.ts'
 import { compareContracts, keyOf } from './compare.ts'
 import type { ContractChange } from './compare-schema.ts'
+import { isReleaseCandidate, majorOf, versionOf, versionOfNewParts } from './versions.ts'
 
 export interface Gate {
   before: ContractDocument
@@ -13,13 +14,6 @@ export interface Gate {
   today: string
 }
 
-export const versionOf = (document: ContractDocument): string =>
-  String((document.info as { version?: string } | undefined)?.version)
-
-/** A candidate such as 1.0.0-rc.1 promises nothing yet: a breaking change needs only its line. */
-const isCandidate = (version: string): boolean => version.includes('-')
-const majorOf = (version: string): number => Number.parseInt(version, 10)
-
 /** Returns a sentence for each fault, with the thing to write instead. */
 export function gateFindings({ before, now, accepted, today }: Gate): string[] {
   const [last, next] = [versionOf(before), versionOf(now)]
@@ -27,19 +21,19 @@ export function gateFindings({ before, now, accepted, today }: Gate): string[] {
   const lines = accepted.split('\n').filter((line) => line !== '' && !line.startsWith('#'))
   const isListed = (change: ContractChange): boolean =>
     lines.some((line) => line.startsWith(`${keyOf(change)} — `) && line.length > keyOf(change).length + 3)
-  const mayBreak = isCandidate(last) || majorOf(next) > majorOf(last)
+  const mayBreak = isReleaseCandidate(last) || majorOf(next) > majorOf(last)
   const findings: string[] = []
   for (const change of changes.filter(({ breaks }) => breaks !== undefined)) {
     const sunset = change.removed?.deprecated === true ? String(change.removed['x-sunset']) : undefined
     const isDue = sunset !== undefined && sunset <= today
     const sentence = `${keyOf(change)}, which breaks clients of ${last}.`
-    if (mayBreak && (isDue || isListed(change)) && (isCandidate(last) || change.removed === undefined || isDue))
+    if (mayBreak && (isDue || isListed(change)) && (isReleaseCandidate(last) || change.removed === undefined || isDue))
       continue
     if (change.removed !== undefined && sunset !== undefined && !isDue)
       findings.push(`${sentence} It is promised until ${sunset}: remove it after that day, in a major version.`)
     else if (change.removed !== undefined && isDue)
       findings.push(`${sentence} Its sunset has passed: raise the version from ${next} to ${majorOf(last) + 1}.0.0.`)
-    else if (mayBreak && isCandidate(last))
+    else if (mayBreak && isReleaseCandidate(last))
       findings.push(`${sentence} ${change.breaks} Or add the line "${keyOf(change)} — <reason>" to breaking.txt.`)
     else
       findings.push(
@@ -49,16 +43,17 @@ export function gateFindings({ before, now, accepted, today }: Gate): string[] {
   for (const line of lines)
     if (!changes.some((change) => change.breaks !== undefined && line.startsWith(`${keyOf(change)} — `)))
       findings.push(`breaking.txt: "${line}" names no breaking change. Delete the line.`)
-  return [...findings, ...sinceFindings(changes, last), ...deprecationFindings(now)]
+  return [...findings, ...sinceFindings(changes, last, next), ...deprecationFindings(now)]
 }
 
 /** New operations, parameters and keys say since which version they exist. */
-const sinceFindings = (changes: readonly ContractChange[], last: string): string[] =>
-  changes.flatMap(({ where, added }) => {
-    const since = added?.['x-since']
-    if (added === undefined || (typeof since === 'string' && since !== last)) return []
-    return [`${where} is new: write \`x-since\` with the version that brings it, which is later than ${last}.`]
-  })
+function sinceFindings(changes: readonly ContractChange[], last: string, next: string): string[] {
+  const since = versionOfNewParts(last, next)
+  if (since === undefined) return []
+  return changes.flatMap(({ where, added }) =>
+    added === undefined || added['x-since'] === since ? [] : [`${where} is new: write \`x-since: ${since}\`.`],
+  )
+}
 
 const day = /^\d{4}-\d{2}-\d{2}$/
 

@@ -7,6 +7,8 @@ export interface Field {
   max: number | undefined
   maxLength: number
   oneOf: readonly string[]
+  /** The version that brings the field, or undefined before 1.0.0. */
+  since?: string | undefined
 }
 
 export const fieldTypes = ['string', 'text', 'integer', 'decimal', 'boolean', 'date', 'datetime', 'enum'] as const
@@ -80,9 +82,9 @@ export function exampleText(field: Field): string {
 
 /** The lines of the property in a schema of a reply or, with `isInput`, of a body. */
 export function propertyLines(field: Field, schema: string, isInput: boolean): string[] {
-  const { name, type, maxLength } = field
+  const { name, type, maxLength, since } = field
   const [low, high] = bounds(field)
-  const described = [`description: ${sentence(name)}; null if it is unknown.`]
+  const described = [`description: ${sentence(name)}; null if it is unknown.`, ...(since ? [`x-since: ${since}`] : [])]
   const ref = (target: string): string[] => [`$ref: '#/components/schemas/${target}'`, ...described]
   const lines: Record<FieldType, string[]> = {
     string: [...described, "type: [string, 'null']", ...(isInput ? ['x-line: true', `maxLength: ${maxLength}`] : [])],
@@ -118,7 +120,7 @@ const times = { gt: 'after', gte: 'at or after', lt: 'before', lte: 'at or befor
 
 /** The filter parameters of the field. A long text has none. */
 export function filterParameters(field: Field, schema: string): FilterParameter[] {
-  const { name, type, maxLength } = field
+  const { name, type, maxLength, since } = field
   const key = `Filter${schema}${pascal(name)}`
   const parameter = (suffix: string, operator: string, description: string, shape: string[]): FilterParameter => ({
     key: `${key}${suffix}`,
@@ -126,6 +128,7 @@ export function filterParameters(field: Field, schema: string): FilterParameter[
       `    ${key}${suffix}:`,
       `      name: ${name}${operator === '' ? '' : `[${operator}]`}`,
       '      in: query',
+      ...(since ? [`      x-since: ${since}`] : []),
       `      description: ${description}`,
       ...shape.map((line) => `      ${line}`),
     ],

@@ -3,14 +3,16 @@
 import { existsSync, readdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { sinceOf } from '../compat/versions.ts'
 import { nextMigration, runNode, withLineAfter } from '../new-resource/new-resource.ts'
 import { contractFile, findRoot, readContract } from '../read.ts'
 import { type FieldPlaces, fieldPlaces, withField } from './contract.ts'
 import { type Field, fieldOf, importsOf, migrationColumns, sliceLines, usage } from './field.ts'
 
 /** Writes the field and returns the paths of the written files, and the lines to write by hand. */
-export function newField(root: string, slug: string, field: Field): { written: string[]; left: string[] } {
+export function newField(root: string, slug: string, wish: Field): { written: string[]; left: string[] } {
   const contract = readContract(root)
+  const field = { ...wish, since: sinceOf(root, contract.document) }
   const parts = fieldPlaces(contract, slug)
   const slice = sliceOf(root, parts)
   const { table, text, left } = withLines(slice.text, parts, field)

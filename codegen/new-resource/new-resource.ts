@@ -7,6 +7,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, writeFi
 import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { parseArgs } from 'node:util'
+import { sinceOf } from '../compat/versions.ts'
 import { type Contract, contractFile, findRoot, type Path, readContract, type SchemaObject } from '../read.ts'
 import { type ChoiceNames, choiceOf, type Names, namesOf, type ReferenceNames } from './names.ts'
 
@@ -17,7 +18,7 @@ const usage = 'npm run new-resource -- parcels [--reference lead] [--one-of stat
 
 /** The names for the templates: of the resource, and of its reference and choice if it has them. */
 type Filling = Names &
-  Partial<ReferenceNames & ChoiceNames & { newFilter: string }> &
+  Partial<ReferenceNames & ChoiceNames & { newFilter: string; since: string }> &
   Record<'valueField' | 'checkReference' | 'sentKeys', string>
 
 interface Wish {
@@ -33,8 +34,11 @@ export function newResource(root: string, { slug, reference, choice }: Wish): st
   const own = namesOf(slug)
   const refers = reference === undefined ? undefined : referenceOf(root, reference)
   const chosen = choice === undefined ? undefined : choiceOf(choice, own)
+  const contract = readContract(root)
+  const since = sinceOf(root, contract.document)
   const names: Filling = {
     ...own,
+    ...(since && { since }),
     ...refers,
     ...chosen,
     valueField: refers || chosen ? ', valueField' : '',
@@ -43,7 +47,7 @@ export function newResource(root: string, { slug, reference, choice }: Wish): st
   }
   const migration = nextMigration(root, names.table)
   const files = new Map([
-    [contractFile, withResource(readContract(root), names)],
+    [contractFile, withResource(contract, names)],
     [`db/migrations/${migration}.ts`, fill('migration.ts', names)],
     ['db/migrate.ts', withLineAfter(root, 'db/migrate.ts', /^ {2}step\(/, migrationLine(migration))],
     [`src/resources/${slug}/resource.ts`, fill('resource.ts', names)],

@@ -1,4 +1,4 @@
-// Rules about paths: they are in lower case, their parameters are declared with an example, ids are
+// Rules about paths: they are in lower case, required parameters have an example, ids are
 // bounded, and no URL matches two paths.
 
 import { type ContractDocument, type Listed, namePlace, resolve, type SchemaObject } from '../read.ts'
@@ -17,6 +17,14 @@ export const pathIdsAreBounded: Rule = ({ document, operations, report }) => {
         `{${name}} of the path is not declared and would reach the handler unchecked; add it to parameters.`,
       )
     }
+    for (const { part, at: place } of parameters.filter(({ part }) => part.required)) {
+      if (part.example !== undefined || part.examples !== undefined) continue
+      report(
+        place,
+        namePlace(document, place),
+        `no example of ${part.name}; programs that try a contract, such as dredd, fill URLs with examples, so add one.`,
+      )
+    }
     for (const { part, at: place, usedAt } of declared) {
       const schema = resolve(document, part.schema)
       if (!named.includes(part.name ?? '')) {
@@ -24,13 +32,6 @@ export const pathIdsAreBounded: Rule = ({ document, operations, report }) => {
           usedAt,
           id,
           `a path parameter ${part.name} that ${path} does not have; use a query parameter or delete it.`,
-        )
-      }
-      if (part.example === undefined && part.examples === undefined) {
-        report(
-          place,
-          namePlace(document, place),
-          `no example of ${part.name}; programs that try a contract, such as dredd, fill paths with examples, so add one.`,
         )
       }
       if (!schema || ![schema.type].flat().includes('integer') || schema.maximum === maxId) continue

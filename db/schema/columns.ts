@@ -130,10 +130,33 @@ export async function addColumn(
   if (column.reference) await createIndex(db, dialect, table, { columns: [name] })
 }
 
+/**
+ * Gives a column of a table with rows another definition, such as more values of a `oneOf`. The
+ * values stay. The new column needs a default, or must be nullable. `indexes` are all indexes with
+ * the column: a column with an index cannot be dropped.
+ */
+export async function replaceColumn(
+  db: Kysely<unknown>,
+  dialect: Dialect,
+  [table, name]: [table: string, name: string],
+  column: Column,
+  indexes: readonly Index[] = [],
+): Promise<void> {
+  const next = `${name}_next`
+  await addColumn(db, dialect, table, next, column)
+  await sql`update ${sql.table(table)} set ${sql.ref(next)} = ${sql.ref(name)}`.execute(db)
+  for (const index of indexes) await db.schema.dropIndex(indexName(table, index)).execute()
+  await db.schema.alterTable(table).dropColumn(name).execute()
+  await db.schema.alterTable(table).renameColumn(next, name).execute()
+  for (const index of indexes) await createIndex(db, dialect, table, index)
+}
+
+const indexName = (table: string, { columns, isUnique }: Index): string =>
+  `${table}_${columns.join('_')}_${isUnique ? 'unique' : 'index'}`
+
 export async function createIndex(db: Kysely<unknown>, dialect: Dialect, table: string, index: Index): Promise<void> {
-  const name = `${table}_${index.columns.join('_')}_${index.isUnique ? 'unique' : 'index'}`
   let builder = db.schema
-    .createIndex(name)
+    .createIndex(indexName(table, index))
     .on(table)
     .columns([...index.columns])
   if (index.isUnique) builder = builder.unique()

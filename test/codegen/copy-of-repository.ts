@@ -1,5 +1,5 @@
 // A copy of the repository, in which a test runs commands that change files.
-import { cpSync, symlinkSync } from 'node:fs'
+import { cpSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { beforeAll } from 'vitest'
@@ -18,11 +18,18 @@ const copied = [
   '.gitignore',
 ]
 
-/** Copies the repository once for the tests of a file. Returns the folder of the copy. */
+/**
+ * Copies the repository once for the tests of a file, as it is after the release of 1.0.0. Returns
+ * the folder of the copy.
+ */
 export function useCopyOfRepository(name: string): string {
   const scratch = useFolder(name)
   beforeAll(() => {
     for (const path of copied) cpSync(join(repository, path), join(scratch, path), { recursive: true })
+    for (const path of ['openapi.yaml', 'package.json', 'test/contract/released.json']) {
+      const text = readFileSync(join(scratch, path), 'utf8')
+      writeFileSync(join(scratch, path), text.replace(/("?version"?: ?"?)1\.0\.0-rc\.\d+/, '$11.0.0'))
+    }
     symlinkSync(join(repository, 'node_modules'), join(scratch, 'node_modules'))
   })
   return scratch

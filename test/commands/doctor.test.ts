@@ -200,6 +200,34 @@ describe('what happens by itself', () => {
   const job = { kind: 'emails.send', payload: '{}', run_at: ago(60), created_at: ago(60), updated_at: ago(60) }
   const event = { name: 'lead.create.after', entity_type: 'leads', entity_id: 1, actor_type: 'system', origin: 'api' }
 
+  it('tokens that use a deprecated part of the contract, the earliest sunset first, as hints', async () => {
+    const now = ago(0)
+    const token = { name: 'Shop', kind: 'personal', secret_hash: 'x', created_at: now, updated_at: now } as const
+    await db()
+      .insertInto('tokens')
+      .values({ ...token, user_id: 1 })
+      .execute()
+    const { id } = await db().selectFrom('tokens').select('id').where('name', '=', 'Shop').executeTakeFirstOrThrow()
+    const use = { token_id: id, last_used_at: '2026-11-20T09:00:00.000Z' }
+    await db()
+      .insertInto('deprecated_uses')
+      .values([
+        { ...use, name: 'listLeads ?amount', sunset: '2027-12-01' },
+        { ...use, name: 'Lead.amount', sunset: '2027-02-01' },
+      ])
+      .execute()
+    expect(await findings()).toEqual(
+      [
+        ['Lead.amount', '2027-02-01'],
+        ['listLeads ?amount', '2027-12-01'],
+      ].map(([part, sunset]) =>
+        expect.stringContaining(
+          `token ${id} (Shop) used ${part} on 2026-11-20, which is promised until ${sunset}. See: GET /api/admin/tokens/${id}`,
+        ),
+      ),
+    )
+  })
+
   it('jobs that were given up', async () => {
     await db()
       .insertInto('jobs')

@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { gateFindings } from '../../codegen/compat/gate.ts'
 import { breakingFile, readReleased } from '../../codegen/compat/released.ts'
+import { versionOfNewParts } from '../../codegen/compat/versions.ts'
 import type { ContractDocument } from '../../codegen/read.ts'
 import { contract } from '../support/contract.ts'
 
@@ -203,8 +204,16 @@ describe('a change that breaks nothing', () => {
   it('must say since when a new part exists', () => {
     const now = fresh('1.1.0')
     schema(now, 'Lead').properties.color = { type: 'string' }
-    expect(gate(fresh(), now)).toEqual([
-      'Lead.color in replies is new: write `x-since` with the version that brings it, which is later than 1.0.0.',
-    ])
+    expect(gate(fresh(), now)).toEqual(['Lead.color in replies is new: write `x-since: 1.1.0`.'])
+  })
+
+  it.each([
+    ['1.0.0', '1.0.0', '1.1.0'],
+    ['1.9.3', '1.9.3', '1.10.0'],
+    ['1.0.0', '2.0.0-rc.1', '2.0.0'],
+    ['1.1.0-rc.1', '1.1.0-rc.1', '1.1.0'],
+    ['1.0.0-rc.1', '1.0.0', undefined],
+  ])('after %s, in %s: the new parts are of %s', (last, next, since) => {
+    expect(versionOfNewParts(last, next)).toBe(since)
   })
 })

@@ -211,6 +211,16 @@ async function rowsOf(list: string, query = ''): Promise<Row[]> {
   ]
 }
 
+it('a key of one body is a key of the other, unless replies never show it', () => {
+  const keys = (operation: string) => properties(operation).map(([name]) => name)
+  const pairs = resources.flatMap(({ create, update }) => (update === undefined ? [] : [[create, update] as const]))
+  const lost = pairs.flatMap(([create, update]) => [
+    ...keys(create).flatMap((name) => (keys(update).includes(name) ? [] : `${update} forgets ${name} of ${create}`)),
+    ...keys(update).flatMap((name) => (keys(create).includes(name) ? [] : `${create} forgets ${name} of ${update}`)),
+  ])
+  expect(lost).toEqual([])
+})
+
 const idsOf = (rows: readonly Row[]): unknown[] => rows.map(({ id }) => id)
 
 const found = async (list: string, parameter: string, value: unknown): Promise<unknown[] | null> => {

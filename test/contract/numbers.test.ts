@@ -121,7 +121,8 @@ describe('numberIn', () => {
     ['-3', -3, -3],
     ['0', 0, 0],
     ['1.5', undefined, 1.5],
-    ['1.23456', undefined, undefined],
+    ['1.23456', undefined, 1.23456],
+    ['0.1234567890123456789', undefined, undefined],
     ...[
       '',
       ' ',

@@ -6,6 +6,7 @@ import { gateFindings } from '../../codegen/compat/gate.ts'
 import { renderDocument } from '../../codegen/document.ts'
 import { type ContractDocument, readContract } from '../../codegen/read.ts'
 import { createReplyChecker } from '../../src/contract/output/reply-check.ts'
+import { importing } from '../support/importing.ts'
 import { useServer } from '../support/using.ts'
 
 type Json = Record<string, any>
@@ -142,6 +143,19 @@ describe('the release with both names', () => {
     expect([row[head.indexOf('lead_value')], row[head.indexOf('amount')]]).toEqual(['7', '7'])
     const lines = await server.admin.get('/leads/export?format=ndjson')
     expect(JSON.parse(lines.text)).toMatchObject({ amount: 7, lead_value: 7 })
+  })
+
+  it('imports a file with the old name, and an export with both', async () => {
+    const files = importing(server.admin)
+    await files.run('leads', 'title,amount\nImported,7.5\n')
+    await files.run('leads', 'title,amount,lead_value\nExported,9,9\n')
+    const { body } = await server.admin.get('/leads?sort=lead_value')
+    expect(body.data.map((each: Json) => [each.title, each.lead_value])).toEqual([
+      ['Imported', 7.5],
+      ['Exported', 9],
+    ])
+    const sample = await server.admin.get('/settings/data-transfer/import-samples/leads')
+    expect(sample.text).not.toContain('amount')
   })
 
   it('sends both names in events', async () => {

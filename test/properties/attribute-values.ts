@@ -1,4 +1,4 @@
-// Arbitrary values of attributes of all sixteen types for the property tests.
+// Arbitrary values of attributes of all types for the property tests.
 import fc from 'fast-check'
 import { digitsOf } from '../../db/schema/search-folding.ts'
 import { fold } from '../../src/kernel/values/format.ts'
@@ -9,6 +9,7 @@ export type Values = Record<string, unknown>
 export const attributes: [code: string, more: Record<string, unknown>][] = [
   ['text', {}],
   ['textarea', {}],
+  ['number', {}],
   ['price', {}],
   ['boolean', {}],
   ['select', { options: [{ name: 'c' }, { name: 'a' }, { name: 'b' }] }],
@@ -17,6 +18,7 @@ export const attributes: [code: string, more: Record<string, unknown>][] = [
   ['email', {}],
   ['address', {}],
   ['phone', {}],
+  ['url', {}],
   ['lookup', { lookup_type: 'lead_types' }],
   ['datetime', {}],
   ['date', {}],
@@ -52,6 +54,7 @@ const money = fc.integer({ min: 0, max: 999_999_999_999_999 }).map((scaled) => N
 const day = fc
   .date({ min: new Date('0002-01-01'), max: new Date('9998-12-31'), noInvalidDate: true })
   .map((date) => date.toISOString())
+const number = fc.double({ min: -1e6, max: 1e6, noNaN: true }).map((value) => Number(value.toFixed(8)) + 0)
 const label = fc.constantFrom('work', 'home', 'mobile')
 const email = fc.nat(50).map((n) => `Ada${n}@Example.com`)
 const phone = fc.tuple(fc.nat(99), fc.nat(9999)).map(([area, n]) => `+1 (2${area}) 555-${n}`)
@@ -68,6 +71,7 @@ export const valuesWith = (options: Record<string, number[]>, files: readonly nu
     {
       a_text: fc.option(words(60)),
       a_textarea: fc.option(words(300)),
+      a_number: fc.option(number),
       a_price: fc.option(money),
       a_boolean: fc.option(fc.boolean()),
       a_select: fc.option(fc.constantFrom(...(options.select ?? []))),
@@ -84,6 +88,7 @@ export const valuesWith = (options: Record<string, number[]>, files: readonly nu
         }),
       ),
       a_phone: fc.option(points(phone, digitsOf)),
+      a_url: fc.option(words(20).map((text) => `https://example.com/${encodeURIComponent(text)}`)),
       a_lookup: fc.option(fc.constantFrom(1, 2)),
       a_datetime: fc.option(day),
       a_date: fc.option(day.map((text) => text.slice(0, 10))),

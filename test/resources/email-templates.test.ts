@@ -75,9 +75,9 @@ describe('previewEmailTemplate', () => {
     const { status, body } = await preview(content, 'leads', lead.id, 'Re {%leads.title%} {%nothing.here%}')
     expect(status).toBe(200)
     expect(body.data).toEqual({
-      subject: 'Re 40 seats {%nothing.here%}',
+      subject: 'Re 40 seats ',
       content:
-        '<p>Ada &lt;b&gt; of Analytical &amp; Sons: $1,234.50, Direct, Yes, ada@example.com, ada@home.example, [], admin@example.com, Accord CRM, {%leads.hue%}, {%unsubscribe_url%}</p>',
+        '<p>Ada &lt;b&gt; of Analytical &amp; Sons: $1,234.50, Direct, Yes, ada@example.com, ada@home.example, [], admin@example.com, Accord CRM, , {%unsubscribe_url%}</p>',
       unknown_placeholders: ['nothing.here', 'leads.hue'],
     })
     expect(server.events()).toEqual([])
@@ -89,11 +89,11 @@ describe('previewEmailTemplate', () => {
       '[{%leads.closed_at%}|{%leads.lost_reason%}|{%leads.person_id%}|{%persons.name%}|{%persons.unsubscribed_at%}|{%organizations.name%}]'
     const { body } = await preview(content, 'leads', lead.id)
     expect(body.data).toMatchObject({ content: '[|||||]', unknown_placeholders: [] })
-    // Unknown placeholders, and placeholders of other records, stay unchanged.
+    // No recipient sees an unknown placeholder, or one of another record.
     const strange =
       '{%leads.stage%} {%leads.tags%} {%leads.custom_attributes%} {%quotes.subject%} {%organizations.users%}'
     expect((await preview(strange, 'leads', lead.id)).body.data).toMatchObject({
-      content: strange,
+      content: expect.not.stringContaining('%'),
       unknown_placeholders: [
         'leads.stage',
         'leads.tags',
@@ -148,6 +148,45 @@ describe('previewEmailTemplate', () => {
   it('keeps a subject on one line', async () => {
     const { body } = await server.admin.post(path, { name: 'Lines', subject: 'Hello\r\nBcc: x', content: 'c' })
     expect(body.data.subject).toBe('Hello Bcc: x')
+  })
+})
+
+describe('a fallback', () => {
+  it.each([
+    ['{%leads.title|your request%}', 'your request'],
+    ['{% leads.title | your request %}', 'your request'],
+    ['{%leads.gone|-%}', '-'],
+    ['{%leads.gone|%}', ''],
+    ['{%leads.size|-%}', '12'],
+    ['{%leads.gone|a|b%}', 'a|b'],
+    ['{%leads.title|<i>none</i>%}', '<i>none</i>'],
+    ['{%leads.size|raw%}', '12'],
+    ['{%leads.gone|raw%}', ''],
+    ['{%unsubscribe_url|-%}', '{%unsubscribe_url|-%}'],
+  ])('of %j gives %j', (template, filled) => {
+    const values = new Map([
+      ['leads.title', ''],
+      ['leads.size', '12'],
+      ['leads.size|raw', '12'],
+    ])
+    expect(fillIn(template, values, 'html', 99)?.filled).toBe(filled)
+  })
+
+  it('is accepted in a template, whose field must exist', async () => {
+    const content = '{%leads.title|your request%}'
+    expect((await server.admin.post(path, { name: 'Fallback', subject: content, content })).status).toBe(201)
+    const { status, body } = await server.admin.post(path, { name: 'Typo', subject: 'x', content: '{%leads.titel|-%}' })
+    expect([status, body.errors]).toEqual([
+      422,
+      { content: ['Unknown placeholder {%leads.titel%}. Did you mean `leads.title`?'] },
+    ])
+  })
+
+  it('protects its field: an attribute that a template names cannot be deleted', async () => {
+    const attribute = { code: 'kind', name: 'Kind', type: 'text', entity_type: 'leads' }
+    const { id } = (await server.admin.post('/settings/attributes', attribute)).body.data
+    await server.admin.post(path, { name: 'Kinds', subject: 'x', content: '{%leads.kind|any%}' })
+    expect((await server.admin.delete(`/settings/attributes/${id}`)).body.code).toBe('in_use')
   })
 })
 

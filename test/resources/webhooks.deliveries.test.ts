@@ -297,8 +297,13 @@ describe('an event', () => {
     const raw = { payload_type: 'raw', raw_payload_type: 'text', entity_type: 'leads' }
     const refused = async (change: object) =>
       (await server.admin.post(path, { name: 'x', url: receiver.url, events: ['lead.*.after'], ...change })).body.errors
-    expect(await refused({ ...raw, payload: '{%leads.titel%} {%leads.lead_value|row%} {%leads.title|raw%}' })).toEqual({
-      payload: [expect.stringContaining('{%leads.titel%}.'), expect.stringContaining('{%leads.lead_value|row%}.')],
+    expect(
+      await refused({
+        ...raw,
+        payload: '{%leads.titel%} {%leads.value|raw%} {%leads.title|raw%} {%leads.title|none%}',
+      }),
+    ).toEqual({
+      payload: [expect.stringContaining('{%leads.titel%}.'), expect.stringContaining('{%leads.value|raw%}.')],
     })
     expect(await refused({ ...raw, entity_type: 'products', payload: '{%leads.title%} {%app.name%}' })).toEqual({
       payload: ['Unknown placeholder {%leads.title%}.'],

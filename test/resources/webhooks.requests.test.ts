@@ -155,14 +155,15 @@ describe('the request', () => {
 
   it('sends JSON of its own, which stays JSON whatever the record says', () => {
     const payload =
-      '{"title": "It is \\"{%leads.title%}\\"", "value": {%leads.lead_value%}, "none": {%leads.empty%}, "odd": {%leads.nothing%}}'
+      '{"title": "It is \\"{%leads.title%}\\"", "value": {%leads.lead_value%}, "none": {%leads.empty%}, "odd": {%leads.nothing|-%}, "raw": {%leads.nothing|raw%}}'
     const { body, headers } = request({ payload_type: 'raw', raw_payload_type: 'json', payload })
     expect(headers).toEqual({ 'content-type': 'application/json' })
     expect(JSON.parse(body)).toEqual({
       title: 'It is "Ben & "Jerry"/ä?"',
       value: '$5,000.00',
       none: '',
-      odd: '{%leads.nothing%}',
+      odd: '-',
+      raw: null,
     })
     expect(quotePlaceholders('{"a\\\\": {%b.c%}, "{%d.e%}": "x"}')).toBe('{"a\\\\": "{%b.c%}", "{%d.e%}": "x"}')
   })
@@ -171,10 +172,10 @@ describe('the request', () => {
     const { body, headers } = request({
       payload_type: 'raw',
       raw_payload_type: 'text',
-      payload: 'Sold: {%leads.title%}\n{%leads.nothing%}',
+      payload: 'Sold: {%leads.title%}\n{%leads.nothing|nothing%}',
     })
     expect([body, headers]).toEqual([
-      'Sold: Ben & "Jerry"/ä?\n{%leads.nothing%}',
+      'Sold: Ben & "Jerry"/ä?\nnothing',
       { 'content-type': 'text/plain; charset=utf-8' },
     ])
   })

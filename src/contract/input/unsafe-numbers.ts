@@ -21,7 +21,7 @@ function decimal(text: string): string | undefined {
 }
 
 const wholeNumber = /^-?(?:0|[1-9]\d{0,15})$/
-const decimalNumber = /^-?(?:0|[1-9]\d{0,14})(?:\.\d{1,4})?$/
+const decimalNumber = /^-?(?:0|[1-9]\d{0,14})(?:\.\d{1,20})?$/
 
 /**
  * Reads a number from a text of a body, a form or a query. Returns undefined for other notations,

@@ -15,6 +15,10 @@ import { caseFold as fold } from '../../../db/schema/case-folding.ts'
 /** Normalizes an e-mail address for comparisons. */
 export const addressKey = (address: string): string => fold(canonicalAddress(address.trim()))
 
+/** Returns a number with all its decimals, such as `1,234.5`. */
+export const numberText = (value: number, { locale }: Pick<Config, 'locale'>): string =>
+  new Intl.NumberFormat(locale, { maximumFractionDigits: 20 }).format(value)
+
 export const currencyText = (value: number, { locale, currency }: Pick<Config, 'locale' | 'currency'>): string =>
   new Intl.NumberFormat(locale, { style: 'currency', currency }).format(value)
 

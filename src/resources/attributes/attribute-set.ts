@@ -14,6 +14,7 @@ export type EntityType = (typeof entityTypes)[number]
 export type TypeName =
   | 'text'
   | 'textarea'
+  | 'number'
   | 'price'
   | 'boolean'
   | 'select'
@@ -22,6 +23,7 @@ export type TypeName =
   | 'email'
   | 'address'
   | 'phone'
+  | 'url'
   | 'lookup'
   | 'datetime'
   | 'date'

@@ -5,13 +5,14 @@ import { checkbox, lookup, multiselect, select } from './types/choices.ts'
 import { email, phone } from './types/contact-points.ts'
 import { dateType, datetimeType } from './types/dates.ts'
 import { file, image } from './types/files.ts'
-import { boolean, price } from './types/numbers.ts'
-import { textareaType, textType } from './types/texts.ts'
+import { boolean, number, price } from './types/numbers.ts'
+import { textareaType, textType, url } from './types/texts.ts'
 import type { ValueType } from './types/value-type.ts'
 
 const byName: Record<Exclude<TypeName, 'subheading'>, ValueType> = {
   text: textType,
   textarea: textareaType,
+  number,
   price,
   boolean,
   select,
@@ -20,6 +21,7 @@ const byName: Record<Exclude<TypeName, 'subheading'>, ValueType> = {
   email,
   address,
   phone,
+  url,
   lookup,
   datetime: datetimeType,
   date: dateType,

@@ -6,7 +6,7 @@ import { oldNamesOf, recordWithOldNames } from '../../contract/old-names.ts'
 import type { Schema } from '../../contract/types.ts'
 import { type Context, canCall } from '../../kernel/context.ts'
 import type { Resource } from '../../kernel/resource/define-resource.ts'
-import { currencyText } from '../../kernel/values/format.ts'
+import { currencyText, numberText } from '../../kernel/values/format.ts'
 import { activities } from '../activities/resource.ts'
 import { type Attribute, type AttributeSet, attributeSet, type EntityType } from '../attributes/attribute-set.ts'
 import { findLabels, type LookupType } from '../attributes/lookups.ts'
@@ -223,6 +223,8 @@ export async function readableText(
 ): Promise<string> {
   if (value === null || value === undefined) return ''
   switch (attribute.type) {
+    case 'number':
+      return numberText(Number(value), ctx.services.config)
     case 'price':
       return currencyText(Number(value), ctx.services.config)
     case 'boolean':

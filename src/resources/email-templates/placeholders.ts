@@ -1,12 +1,13 @@
 // Fills in the placeholders of templates. `{%leads.title%}` becomes the readable text of a field of
-// the record, or of its person, user or organization. Webhooks may also send the value itself, by
-// `{%leads.lead_value|raw%}`. Unknown placeholders stay in the text and are reported.
+// the record, or of its person, user or organization. `{%leads.title|your request%}` has a fallback
+// for an empty field. Webhooks may also send the value itself, by `{%leads.lead_value|raw%}`. An
+// unknown placeholder is filled in like an empty field, and reported: recipients never see it.
 import { escapeHtml } from '../../kernel/values/format.ts'
 
 export type Placeholders = ReadonlyMap<string, string>
 export type EscapeMode = 'text' | 'html' | 'json' | 'url'
 
-const pattern = /\{%\s*([a-z_]+(?:\.[a-z0-9_]+)?)\s*(?:\|\s*(raw|json)\s*)?%\}/g
+const pattern = /\{%\s*([a-z_]+(?:\.[a-z0-9_]+)?)\s*(?:\|([^%]*))?%\}/g
 /** Matches the end of the name of a placeholder that stands for the value as JSON. */
 export const rawSuffix = /\s{0,9}\|\s{0,9}raw$/
 /** Returns the name under which the values have the JSON of a field. */
@@ -47,16 +48,28 @@ export function fillIn(
     length += part.length
     return length <= most
   }
-  for (const { 0: whole, 1: field = '', 2: form, index } of template.matchAll(pattern)) {
+  for (const { 0: whole, 1: field = '', 2: more = '', index } of template.matchAll(pattern)) {
+    const fallback = more.trim()
+    const form = fallback === 'raw' || fallback === 'json' ? fallback : undefined
     const name = form === undefined ? field : rawName(field)
     const value = values.get(name)
-    if (value === undefined && !filledByCampaigns.has(name)) unknown.add(name)
-    const text = value === undefined ? whole : form === 'json' ? value : escapes[into](form ? textOfJson(value) : value)
+    const isLater = value === undefined && filledByCampaigns.has(name)
+    if (value === undefined && !isLater) unknown.add(name)
+    // The fallback is part of the template, so it is not escaped.
+    const text = isLater ? whole : textOf(value ?? (form && 'null'), { form, into }) || (form ? '' : fallback)
     if (!add(template.slice(end, index)) || !add(text)) return null
     end = index + whole.length
   }
   return add(template.slice(end)) ? { filled: parts.join(''), unknown: [...unknown] } : null
 }
+
+interface Place {
+  form: 'raw' | 'json' | undefined
+  into: EscapeMode
+}
+
+const textOf = (value: string | undefined, { form, into }: Place): string =>
+  value === undefined || form === 'json' ? (value ?? '') : escapes[into](form ? textOfJson(value) : value)
 
 /** Returns a value for a place where a text is: texts without quotes, and null as an empty text. */
 function textOfJson(json: string): string {

@@ -42,10 +42,14 @@ const availableEntities: Record<string, readonly PlaceholderEntity[]> = {
   organizations: ['organizations'],
 }
 
-/** Returns the names of the placeholders in a text, without duplicates. */
+/** Returns the names of the placeholders in a text, without duplicates and without fallbacks. */
 export const placeholdersIn = (text: string): string[] => [
-  ...new Set([...text.matchAll(anything)].map(([, name = '']) => name.trim())),
+  ...new Set(
+    [...text.matchAll(anything)].map(([, all = '']) => (rawSuffix.test(all.trim()) ? all : nameIn(all)).trim()),
+  ),
 ]
+
+const nameIn = (text: string): string => text.split('|', 1)[0] ?? ''
 
 interface TextContext {
   /** The entity of the record that the text is about; any entity if undefined. */

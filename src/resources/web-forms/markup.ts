@@ -113,8 +113,11 @@ function controlOf(field: PublicField, id: string, zone: string): string {
       return input({ type: 'date' })
     case 'datetime':
       return input({ type: 'datetime-local', value: localTime(initial, zone) })
+    case 'number':
     case 'price':
       return input({ type: 'text', inputmode: 'decimal' })
+    case 'url':
+      return input({ type: 'url' })
     default:
       return input(textKinds[attribute.validation ?? ''] ?? { type: 'text' })
   }

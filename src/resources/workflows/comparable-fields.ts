@@ -39,6 +39,8 @@ export const operatorsByKind: Record<FieldKind, readonly string[]> = {
 
 const kinds: Partial<Record<Attribute['type'], FieldKind>> = {
   text: 'text',
+  url: 'text',
+  number: 'number',
   price: 'number',
   date: 'date',
   datetime: 'datetime',

@@ -1,4 +1,4 @@
-// The types `text` and `textarea`.
+// The types `text`, `textarea` and `url`.
 import type { OpenSchema } from '../../../contract/input/open-schema.ts'
 import { fold } from '../../../kernel/values/format.ts'
 import type { Attribute } from '../attribute-set.ts'
@@ -49,6 +49,15 @@ export const textType: ValueType = {
   ...filtered,
   sorts: foldedAt,
   indexed: foldedAt,
+}
+
+const maxUrlLength = 2048
+
+export const url: ValueType = {
+  ...textType,
+  input: () => ({ type: 'string', 'x-line': true, maxLength: maxUrlLength, ...validations.url }),
+  example: () => examples.url,
+  store: (value, storing) => store(value, { ...storing, validation: 'url' }),
 }
 
 export const textareaType: ValueType = {

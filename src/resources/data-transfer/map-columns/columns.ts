@@ -39,6 +39,8 @@ export interface ImportColumn {
   read: CellReader
   /** The value that the cell text NULL sets: null, or an empty list for a list column. */
   cleared: null | readonly never[]
+  /** The new name of a column whose name the contract keeps as an old one (`x-alias`). */
+  oldNameOf?: string
   /** Whether the value must be unique. An invalid unique cell is never omitted. */
   isUnique?: boolean
   /** Whether the cell names a record, which references.ts finds. */
@@ -109,9 +111,19 @@ export function builtInColumns(contract: object, type: ImportType): ImportColumn
   const own = new Set(further[type].map(({ name }) => name))
   const derived = Object.entries(properties).flatMap(([name, property]) => {
     const read = readerOf(resolved(contract, property) as OpenSchema)
-    return own.has(name) || read === undefined ? [] : [column(name, read)]
+    return own.has(name) || read === undefined || property['x-alias'] !== undefined ? [] : [column(name, read)]
   })
   return [...derived, ...further[type]]
+}
+
+/** Returns the columns of `builtInColumns` under their old names. */
+function oldColumns(contract: object, type: ImportType): ImportColumn[] {
+  const { properties = {} } = componentOf(contract, `#/components/schemas/${bodySchemas[type]}`) as OpenSchema
+  const current = new Map(builtInColumns(contract, type).map((each) => [each.name, each]))
+  return Object.entries(properties).flatMap(([name, { 'x-alias': oldNameOf = '' }]) => {
+    const found = current.get(oldNameOf)
+    return found ? [{ ...found, name, oldNameOf }] : []
+  })
 }
 
 /** Returns the reader of a property; undefined for lists, records, and keys that no reply shows. */
@@ -185,6 +197,7 @@ function attributeColumns({ code, type, lookup, options, validation }: Attribute
       return [column(code, readMoment, path)]
     case 'date':
       return [column(code, readDate, path)]
+    case 'number':
     case 'price':
       return [column(code, readDecimal, path)]
     case 'boolean':
@@ -213,6 +226,7 @@ export async function importColumns(ctx: Context, type: ImportType): Promise<Map
   const all = [
     ...references[type],
     ...(await customImportColumns(ctx, type)),
+    ...oldColumns(ctx.services.contract, type),
     ...builtInColumns(ctx.services.contract, type),
   ]
   return new Map(all.map((each) => [each.name, { ...each, isUnique: isUnique(each) }]))

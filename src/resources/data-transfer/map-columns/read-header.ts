@@ -42,10 +42,14 @@ export async function readHeader(
   const headers = cells.map((cell) => cell.trim())
   // A deletion uses only the key column and ignores all others.
   const isUsed = (field: string): boolean => known.has(field) && (action !== 'delete' || field === key)
+  // Exports have both names of a renamed field. The column with the old name is ignored then.
+  const isTwin = (field: string): boolean => headers.includes(known.get(field)?.oldNameOf ?? '')
   const columns = headers.flatMap((header, index): FileColumn[] => {
     const isMapped = mapping !== null && Object.hasOwn(mapping, header)
     const mapped = isMapped ? (mapping[header] ?? null) : header
     const fields = mappedFields(mapped)
+      .filter((field) => !isTwin(field))
+      .map((field) => known.get(field)?.oldNameOf ?? field)
     if (faults.length >= maxFaults) return []
     for (const field of fields) {
       const sentence = faultOf({ header, field, isMapped, index }, seen, known, passed)
@@ -79,7 +83,7 @@ export async function readHeader(
   const place = ({ isFallback, order }: FileColumn): number => (isFallback ? maxOrder : 0) + order
   const leftOut = headers.flatMap((header, index) => {
     const isUsed = columns.some((column) => column.index === index || column.pointLabel?.index === index)
-    const isPassed = passed.has(header) && !(mapping !== null && Object.hasOwn(mapping, header))
+    const isPassed = (passed.has(header) || isTwin(header)) && !(mapping !== null && Object.hasOwn(mapping, header))
     return isUsed || isPassed || action === 'delete' ? [] : index
   })
   return { leftOut, columns: [...columns.sort((one, other) => place(one) - place(other)), ...fixed], faults, headers }
