@@ -136,7 +136,11 @@ describe('handOverUser', () => {
     expect((await admin.post(path, body)).body.data).toMatchObject({ leads: 2, persons: 0, remaining: 0 })
     expect((await admin.post(path, body)).body.data).toMatchObject({ leads: 0, remaining: 0 })
     expect((await admin.post('/settings/users/999/hand-over', body)).status).toBe(404)
-    expect((await admin.post(path, { user_ids: [former.id] })).body.errors).toHaveProperty('user_ids')
+    const kept = await make.lead({ user_id: former.id })
+    // The user is left out of the new owners.
+    expect((await admin.post(path, { user_ids: [former.id] })).body.data).toMatchObject({ leads: 0, remaining: 1 })
+    expect((await admin.post(path, { user_ids: [former.id, next.id] })).body.data.leads).toBe(1)
+    expect(await ownersOf([`/leads/${kept.id}`])).toEqual([next.id])
   })
 })
 

@@ -123,12 +123,12 @@ export const handOverHandlers = {
       if (!(await users.exists(ctx, id))) throw notFound('user', id)
       const errors = new ValidationErrors()
       await checkOwners(ctx, errors, body.user_ids)
-      if (body.user_ids.includes(id)) errors.invalid('user_ids', 'This is the user whose leads are handed over.')
       errors.throwIfAny()
       const owned = (await leads.query(ctx, { user_id: [id] })).clearSelect().clearOrderBy()
       const rows = await owned.select(sql<number>`leads.id`.as('id')).orderBy('leads.id').execute()
       const ids = rows.map((row) => row.id)
-      const counts = await handOver(ctx, ids.slice(0, atOnce), body)
-      return replyOf({ ...counts, remaining: Math.max(0, ids.length - atOnce) })
+      const user_ids = body.user_ids.filter((each) => each !== id)
+      const counts = await handOver(ctx, user_ids.length === 0 ? [] : ids.slice(0, atOnce), { ...body, user_ids })
+      return replyOf({ ...counts, remaining: ids.length - counts.leads })
     }),
 } satisfies Partial<Handlers>
