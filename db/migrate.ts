@@ -55,6 +55,7 @@ export const migrations: readonly Migration[] = [
   step('0020_trigrams_per_entity', () => import('./migrations/0020_trigrams_per_entity.ts')),
   step('0021_deprecated_uses', () => import('./migrations/0021_deprecated_uses.ts')),
   step('0023_activity_notify', () => import('./migrations/0023_activity_notify.ts')),
+  step('0024_lead_owners', () => import('./migrations/0024_lead_owners.ts')),
   step('0025_quote_documents', () => import('./migrations/0025_quote_documents.ts')),
   step('0026_number_and_url_attributes', () => import('./migrations/0026_number_and_url_attributes.ts')),
 ]

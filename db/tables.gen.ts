@@ -51,6 +51,7 @@ export interface ArchivesTable {
   pointers: Generated<string>
   companions: Generated<string>
   created_at: string
+  lead_owners: string | null
 }
 
 export interface AttributeOptionsTable {
@@ -228,6 +229,7 @@ export interface EventsTable {
   created_at: string
   workflow_run_id: number | null
   first_event_id: number | null
+  lead_owners: string | null
 }
 
 export interface FilesTable {

@@ -30,6 +30,7 @@ import { handlers as eventHandlers } from './resources/events/handlers.ts'
 import { handlers as fileHandlers, files } from './resources/files/handlers.ts'
 import { fileSight } from './resources/files/rows.ts'
 import { findNamedStage } from './resources/leads/find-stage-by-name.ts'
+import { handOverHandlers } from './resources/leads/hand-over.ts'
 import { handlers as leadHandlers, subLists as leadsBelow, requireProductLine } from './resources/leads/handlers.ts'
 import { deleteHooks as marketingDeleteHooks } from './resources/marketing/delete-hooks.ts'
 import { handlers as marketing } from './resources/marketing/handlers.ts'
@@ -92,6 +93,7 @@ export const handlers: Handlers = mergeHandlers(
   accountSessions,
   tokenHandlers,
   leadHandlers,
+  handOverHandlers,
   leadsBelow,
   quoteHandlers,
   quotesBelow,

@@ -73,7 +73,7 @@ export function listCells(of: () => World, cells: Cells): void {
 
   /**
    * Creates one record of each kind. Records of other owners are linked to the shared records,
-   * except mails and activities, which would then be visible.
+   * except mails and activities, and quotes to the lead, which would then be visible.
    */
   async function makeSet(make: ReturnType<typeof maker>, { owner, name, hush, amount, below }: Wanted): Promise<Set> {
     const user_id = owner ?? 1
@@ -111,7 +111,7 @@ export function listCells(of: () => World, cells: Cells): void {
       billing_address: street,
       expiry_date: '2026-12-31',
     }
-    const { id: quotes } = await make('quotes', { ...quote, lead_id: below?.leads ?? leads, items: [] })
+    const { id: quotes } = await make('quotes', { ...quote, lead_id: leads, items: [] })
     if (below) await make(`quotes/${below.quotes}/leads`, { lead_id: leads })
     const links = {
       lead_ids: [leads],
@@ -175,9 +175,10 @@ export function listCells(of: () => World, cells: Cells): void {
       const { url } = request(world, id)
       const all = owners.map((owner) => sets[owner][kind])
       const isBelow = /\/\d+\//.test(url)
-      // Mails are not linked to the shared records, because a caller would see them with the
-      // record.
-      const wanted = isBelow && kind === 'emails' ? [] : seen.map((owner) => sets[owner][kind])
+      // Mails are not linked to the shared records, and quotes not to the shared lead, because a
+      // caller would see them with the record.
+      const isUnlinked = isBelow && (kind === 'emails' || id === 'listLeadQuotes')
+      const wanted = isUnlinked ? [] : seen.map((owner) => sets[owner][kind])
       const { status, body, text } = await send(world, id, {
         method: 'GET',
         url: `${url}?id=${all}&per_page=100&sort=id`,

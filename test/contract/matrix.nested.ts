@@ -162,8 +162,11 @@ export function nestedCells(of: () => World, cells: Cells): void {
         await own.server.rewind()
         await give(own, who.caller)
         await giveSome(own, { [type]: own.main[type] ?? 0 }, who.outsider)
+        // A lead in sight shows all of its records.
+        const isOfLead = /\/leads\/\{id\}\//.test(fact(id).path)
+        if (!isOfLead) await sql`update leads set user_id = ${who.outsider}`.execute(own.server.store.db)
         const answer = await ask(route, await who.seeing('group'))
-        cells.check(`${id} out of sight`, [answer.status, idsIn(answer)], [200, []])
+        cells.check(`${id} out of sight`, [answer.status, idsIn(answer)], [200, isOfLead ? [own.main[type]] : []])
         cells.settle()
       })
   })

@@ -48,10 +48,9 @@ describe('createActivity', () => {
     expect(await refused([{ user: { id: '1' } }])).toEqual([422, ['participants.0']])
     expect(await refused([{ id: 77 }])).toEqual([422, ['participants.0']])
     expect(await refused({ users: [1, 999] })).toEqual([422, ['participants.users.1']])
-    expect(await refused({ users: [1], persons: [person.id] }, ada)).toEqual([
-      422,
-      ['participants.users.0', 'participants.persons.0'],
-    ])
+    expect(await refused({ users: [1], persons: [person.id] }, ada)).toEqual([422, ['participants.persons.0']])
+    const gone = await addUser(server, 'Gone', { isActive: false })
+    expect(await refused({ users: [gone.id] })).toEqual([422, ['participants.users.0']])
     expect((await admin.get('/activities')).body.meta.total).toBe(0)
   })
 

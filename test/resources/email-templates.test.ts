@@ -121,15 +121,16 @@ describe('previewEmailTemplate', () => {
     expect(body.data.unknown_placeholders).toEqual([])
   })
 
-  it('refuses a missing or invisible record, and reveals nothing about invisible related records', async () => {
+  it('refuses a missing or invisible record, and takes the person of a lead in sight', async () => {
     const make = given(server.admin)
     const person = await make.person({ name: 'Secret' })
     const caller = await addUser(server, 'Ina', { view: 'individual' })
-    const lead = await make.lead({ user_id: caller.id, person_id: person.id })
     const ask = (entity_type: string, entity_id: number) => caller.post(`${path}/1/preview`, { entity_type, entity_id })
     expect((await ask('persons', person.id)).body.errors).toEqual({ entity_id: [`No person has id ${person.id}.`] })
     expect((await ask('leads', 99)).status).toBe(422)
+    const lead = await make.lead({ user_id: caller.id, person_id: person.id })
     expect((await ask('leads', lead.id)).status).toBe(200)
+    expect((await ask('persons', person.id)).status).toBe(200)
   })
 
   it('refuses at once what would be longer than a mail can be', async () => {

@@ -296,6 +296,8 @@ describe('visibility of the feed', () => {
     const lead = await make.lead({ user_id: anna.id })
     const quote = await make.quote({ user_id: ben.id })
     await server.admin.post(`/leads/${lead.id}/quotes`, { quote_id: quote.id })
+    expect(names(await all(anna, '&entity_type=leads'))).toContain('leads.quote.create.after')
+    await server.admin.delete(`/leads/${lead.id}/quotes/${quote.id}`)
     expect(names(await all(anna, '&entity_type=leads'))).toEqual(['lead.create.after'])
     expect(names(await all(server.admin, '&entity_type=leads'))).toContain('leads.quote.create.after')
   })

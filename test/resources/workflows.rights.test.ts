@@ -179,11 +179,12 @@ describe('a record the user does not see', () => {
   it('is not changed, mailed, read or told of through one that the user sees', async () => {
     const user = await eve()
     const hidden = await make.person({ name: 'Ada', job_title: 'Secret', emails: [{ value: 'ada@example.com' }] })
-    const lead = await make.lead({ user_id: user.id, person_id: hidden.id })
+    const lead = await make.lead({ user_id: user.id })
     const other = await make.lead({ person_id: hidden.id, title: 'Theirs' })
+    const quote = await make.quote({ user_id: user.id, person_id: hidden.id })
     const of = async (...actions: object[]) => {
-      const id = await workflow(user, { actions })
-      const run = await runOf(id, () => touch(lead.id))
+      const id = await workflow(user, { entity_type: 'quotes', event: 'quote.update.after', actions })
+      const run = await runOf(id, () => server.admin.put(`/quotes/${quote.id}`, { description: `${unique()}` }))
       await server.admin.put(`${path}/${id}`, { is_active: false })
       return run
     }
@@ -198,7 +199,6 @@ describe('a record the user does not see', () => {
     expect((await server.admin.get(`/contacts/persons/${hidden.id}`)).body.data.job_title).toBe('Secret')
     expect((await server.admin.get('/emails')).body.data).toEqual([])
 
-    const quote = await make.quote({ user_id: user.id, person_id: hidden.id })
     const activity = await make.activity({
       type: 'note',
       comment: 'x',

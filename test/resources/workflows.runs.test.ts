@@ -120,6 +120,27 @@ describe('a workflow', () => {
 })
 
 describe('updates', () => {
+  it('set an owner, or another value, only where there is none, if they say so', async () => {
+    const [ina, tom] = [await addUser(server, 'Ina'), await addUser(server, 'Tom')]
+    const actions = [set('user_id', tom.id), set('description', 'Theirs')].map((each) => ({
+      ...each,
+      only_if_empty: true,
+    }))
+    const id = await workflow({ event: 'lead.create.after', actions })
+    expect((await server.admin.get(`${path}/${id}`)).body.data.actions[0]).toMatchObject({ only_if_empty: true })
+    const [none, hers] = [
+      await make.lead({ user_id: null, description: null }),
+      await make.lead({ user_id: ina.id, description: 'Mine' }),
+    ]
+    await server.work()
+    expect(await states(id)).toEqual(['succeeded', 'succeeded'])
+    const stored = async (lead: number) => (await server.admin.get(`/leads/${lead}`)).body.data
+    expect(await stored(none.id)).toMatchObject({ user_id: tom.id, description: 'Theirs' })
+    expect(await stored(hers.id)).toMatchObject({ user_id: ina.id, description: 'Mine' })
+    const wrong = await server.admin.put(`${path}/${id}`, { actions: [{ ...note, only_if_empty: true }] })
+    expect(wrong.body.errors).toHaveProperty(['actions.0.only_if_empty'])
+  })
+
   it('set attributes of a lead, built-in ones and own ones, sent as the API takes them', async () => {
     await server.admin.post('/settings/attributes', {
       code: 'seats',
@@ -630,11 +651,11 @@ describe('listWorkflowRuns', () => {
     expect(await results(id, server.admin)).toEqual(
       inAnyOrder([others, hers, hers].map((person_id) => ({ person_id }))),
     )
-    expect(await results(id, ina)).toEqual(inAnyOrder([{ person_id: null }, { person_id: hers }]))
+    expect(await results(id, ina)).toEqual(inAnyOrder([{ person_id: others }, { person_id: hers }]))
     expect(await results(related, server.admin)).toEqual(
       inAnyOrder([{ lead_ids: [leads[0]] }, { lead_ids: [leads[1], hidden.id] }]),
     )
-    expect(await results(related, ina)).toEqual(inAnyOrder([{ lead_ids: [leads[1]] }]))
+    expect(await results(related, ina)).toEqual(inAnyOrder([{ lead_ids: [leads[0]] }, { lead_ids: [leads[1]] }]))
     const seller = await addUser(server, 'Leads only', {
       permissions: ['settings', 'settings.automation', 'settings.automation.workflows', 'leads'],
     })

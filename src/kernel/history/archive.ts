@@ -184,7 +184,7 @@ export async function archiveThenDelete(
   // The archive outlives its event when the log is kept for a shorter time.
   const event = await ctx.db
     .selectFrom('events')
-    .select(['before', 'owner_id'])
+    .select(['before', 'owner_id', 'lead_owners'])
     .where('id', '=', eventId)
     .executeTakeFirstOrThrow()
   await ctx.db

@@ -46,7 +46,7 @@ export interface Records {
   /**
    * Returns the SQL condition under which the caller could see a record when it was deleted. The
    * condition refers to the deletion event by the alias `known`. A record that can be restored uses
-   * only `owner_id` and `before`, which its archive has too.
+   * only `owner_id`, `lead_owners` and `before`, which its archive has too.
    */
   wasInSight(ctx: Context): RawBuilder<SqlBool>
 }

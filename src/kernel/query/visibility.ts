@@ -7,20 +7,92 @@ import type { Context } from '../context.ts'
 import type { SqlCaller } from './caller-query.ts'
 
 /**
- * Returns an SQL condition for rows whose owner the caller may see. Rows without an owner are
- * visible only to callers with a global view.
+ * The ways from a lead to other records. Who sees a lead sees the records that it reaches. The lead
+ * has the alias `seen_lead`, the table between them `seen_link`.
  */
-export function visible(ctx: SqlCaller, ownerColumn: string): RawBuilder<SqlBool> {
+const ways = {
+  persons: { id: 'seen_lead.person_id', link: null },
+  organizations: { id: 'seen_link.organization_id', link: ['persons', 'seen_link.id', 'seen_lead.person_id'] },
+  quotes: { id: 'seen_link.quote_id', link: ['lead_quotes', 'seen_link.lead_id', 'seen_lead.id'] },
+} as const
+
+const isReached = (table: string): table is keyof typeof ways => Object.hasOwn(ways, table)
+
+/**
+ * Returns an SQL condition for the rows that the caller may see: those of an owner in the caller's
+ * view, and those that a lead of such an owner reaches. `ownerColumn` names the alias of the row and
+ * its owner column. Rows without an owner are visible only to callers with a global view.
+ */
+export function visible(
+  ctx: SqlCaller,
+  ownerColumn: string,
+  table: string = ownerColumn.split('.')[0] ?? '',
+): RawBuilder<SqlBool> {
   const within = visibleOwner(ctx, sql.ref(ownerColumn))
   if (!ctx.user?.visibleOwners) return within
+  const [alias = ''] = ownerColumn.split('.')
+  const id = sql.ref(`${alias}.id`)
   const { visibleRecord: admitted } = ctx
-  if (!admitted || !ownerColumn.startsWith(`${admitted.table}.`)) return within
-  return sql<SqlBool>`(${within} or ${sql.ref(`${admitted.table}.id`)} = ${admitted.id})`
+  const conditions = [
+    within,
+    ...(isReached(table)
+      ? [sql`exists (select 1 ${leadsReaching(table, id)} and ${visibleOwner(ctx, sql.ref('seen_lead.user_id'))})`]
+      : []),
+    ...(admitted?.table === alias ? [sql`${id} = ${admitted.id}`] : []),
+  ]
+  return conditions.length === 1 ? within : sql<SqlBool>`(${sql.join(conditions, sql` or `)})`
 }
 
-/** Returns a subquery of the ids of the records of the owners. */
-export const idsOfOwners = (table: string, owners: readonly number[]): RawBuilder<unknown> =>
-  sql`select own.id from ${sql.table(table)} as own where ${isIn(sql.ref('own.user_id'), [...owners])}`
+/**
+ * Returns the part of a query, from `from` on, with the leads that reach a record. SQLite reads the tables of a cross join in
+ * the given order: from the record to its leads.
+ */
+function leadsReaching(table: keyof typeof ways, id: unknown): RawBuilder<unknown> {
+  const { id: reached, link } = ways[table]
+  const between = link ? sql`${sql.table(link[0])} as seen_link cross join ` : sql``
+  const on = link ? sql` and ${sql.ref(link[2])} = ${sql.ref(link[1])}` : sql``
+  return sql`from ${between}leads as seen_lead where ${sql.ref(reached)} = ${id}${on}`
+}
+
+/** Returns the owners of the leads that reach a record; null without such leads. */
+export async function leadOwnersOf({ db }: Context, table: string, id: number): Promise<number[] | null> {
+  if (!isReached(table)) return null
+  const { rows } = await sql<{ id: number }>`select distinct seen_lead.user_id as id ${leadsReaching(table, id)}
+    and seen_lead.user_id is not null`.execute(db)
+  return rows.length === 0 ? null : rows.map(({ id }) => id)
+}
+
+/**
+ * Returns the condition that the caller saw a deleted record: by its owner, or by the owner of a
+ * lead. `known` is the deletion's event, or its archive.
+ */
+export function wasVisible(ctx: Context): RawBuilder<SqlBool> {
+  const within = visibleOwner(ctx, sql.ref('known.owner_id'))
+  if (!ctx.user?.visibleOwners) return within
+  const owners = ctx.services.store.dialect.jsonTexts('known.lead_owners', 'seen')
+  return sql<SqlBool>`(${within} or exists (select 1 from ${owners} where ${visibleOwner(ctx, sql`cast(seen.value as bigint)`)}))`
+}
+
+/**
+ * Returns subqueries of the ids of the rows of `visible`, one for each way, for a caller with a
+ * limited view. Each reads an index of the owner.
+ */
+export function idsInSight(ctx: SqlCaller, table: string): RawBuilder<unknown>[] {
+  const own = sql`select own.id from ${sql.table(table)} as own where ${visibleOwner(ctx, sql.ref('own.user_id'))}`
+  if (!isReached(table)) return [own]
+  const { id, link } = ways[table]
+  const between = link ? sql` cross join ${sql.table(link[0])} as seen_link` : sql``
+  const on = link ? sql` and ${sql.ref(link[1])} = ${sql.ref(link[2])}` : sql``
+  const isOwned = visibleOwner(ctx, sql.ref('seen_lead.user_id'))
+  return [
+    own,
+    sql`select ${sql.ref(id)} as id from leads as seen_lead${between} where ${isOwned}${on} and ${sql.ref(id)} is not null`,
+  ]
+}
+
+/** Returns a subquery of the ids of `idsInSight`, in which an id may occur more than once. */
+export const allInSight = (ctx: SqlCaller, table: string): RawBuilder<unknown> =>
+  sql`(${sql.join(idsInSight(ctx, table), sql` union all `)})`
 
 /** Returns the condition of `visible` for an expression, without regard to `visibleRecord`. */
 export function visibleOwner(ctx: SqlCaller, owner: Expression<unknown>): RawBuilder<SqlBool> {

@@ -146,9 +146,8 @@ export function inSight(
   ctx: Context,
   d: AnyDefinition,
 ): { ids: Rows<unknown>; rows: (test?: Expression<SqlBool>) => Rows<unknown> } | null {
-  const owners = ctx.user?.visibleOwners ?? null
-  if (owners === null || d.idsInSight === undefined) return null
-  const paths = d.idsInSight(ctx, owners)
+  if (!ctx.user?.visibleOwners || d.idsInSight === undefined) return null
+  const paths = d.idsInSight(ctx)
   const ids = sql`select distinct id from (${sql.join(paths, sql` union all `)}) as path`
   return {
     ids: ctx.db.selectFrom(sql`(${ids})`.as('chosen')),

@@ -60,7 +60,7 @@ export type FindIds = (ctx: Context, texts: readonly string[]) => Promise<Readon
 
 export interface NamedBy {
   keys: Partial<Record<RecordKey, KeyColumn | FindIds>>
-  /** Whether callers may name records that they may not list, as with ids. */
+  /** Whether callers may name every record, even those that they may not list or see. */
   isShown?: true
 }
 
@@ -96,7 +96,7 @@ export interface RecordRules<Row, Write, Reply, Sort, Filter, Field extends stri
    * found through an index. A list finds the records of a caller who sees few of them by these ids,
    * because a test of each record would read the whole table.
    */
-  idsInSight?: (caller: SqlCaller, owners: readonly number[]) => RawBuilder<unknown>[]
+  idsInSight?: (caller: SqlCaller) => RawBuilder<unknown>[]
   /**
    * The column for each sort name of the contract. It is a function when some sort names are known
    * only at run time.

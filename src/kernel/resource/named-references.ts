@@ -7,6 +7,7 @@ import { nearest } from '../../contract/input/did-you-mean.ts'
 import type { NamedReference } from '../../contract/input/normalize.ts'
 import type { Finding } from '../../contract/input/validation-errors.ts'
 import { assertCanCall, type Context, canCall } from '../context.ts'
+import { withoutVisibility } from '../query/visibility.ts'
 import { yieldIfDue } from '../runtime/cooperative.ts'
 import { foldedPartOf, hasFoldedKey, textKey } from '../values/names.ts'
 import type { FindIds, KeyColumn, NamedBy, RecordKey, Resource } from './definition.ts'
@@ -91,13 +92,14 @@ export async function findOneNamed(
 const maxLength = 255
 
 async function resultsOf(
-  ctx: Context,
+  caller: Context,
   resource: Resource<unknown, never>,
   { keys, isShown }: NamedBy,
   references: readonly NamedReference[],
   earlier = 0,
 ): Promise<Map<NamedReference, number | string>> {
-  if (!isShown) assertCanCall(ctx, resource.listOperation)
+  if (!isShown) assertCanCall(caller, resource.listOperation)
+  const ctx = isShown ? withoutVisibility(caller) : caller
   const results = new Map<NamedReference, number | string>()
   for (const [key, by] of Object.entries(keys) as [RecordKey, KeyColumn | FindIds][]) {
     const sent = references.filter(({ value }) => typeof value[key] === 'string')

@@ -3,7 +3,7 @@
 import { type SqlBool, sql } from 'kysely'
 import type { Context } from '../context.ts'
 import { always } from '../query/event-visibility.ts'
-import { visible, withoutVisibility } from '../query/visibility.ts'
+import { wasVisible, withoutVisibility } from '../query/visibility.ts'
 import type { AnyResource, ResourceParts } from './any-definition.ts'
 
 export function sightOfRecords({ d, facts, rows }: ResourceParts): AnyResource['sight'] {
@@ -29,7 +29,7 @@ export function sightOfRecords({ d, facts, rows }: ResourceParts): AnyResource['
         return found.select(sql<number>`${sql.ref(`${table}.id`)}`.as('id'))
       },
       wasInSight(ctx) {
-        const isOwnerSeen = seesAll(ctx) ? always : visible(ctx, 'known.owner_id')
+        const isOwnerSeen = seesAll(ctx) ? always : wasVisible(ctx)
         return d.wasInSight ? sql<SqlBool>`(${isOwnerSeen} and ${d.wasInSight(ctx)})` : isOwnerSeen
       },
     },

@@ -1,10 +1,11 @@
 // Checks the ids and unique values in a body, and applies `include` and `fields` to replies. The
 // functions work on any resource, hence the type `any`.
+import { sql } from 'kysely'
 import type { DB as Tables } from '../../../db/tables.gen.ts'
 import { didYouMean } from '../../contract/input/validation-errors.ts'
 import { type Context, canCall } from '../context.ts'
 import { invalid } from '../errors.ts'
-import { canSeeOwner } from '../query/visibility.ts'
+import { visible } from '../query/visibility.ts'
 import { textKey } from '../values/names.ts'
 import type { Include, Resource, Writing } from './define-resource.ts'
 
@@ -40,7 +41,7 @@ export async function checkReferences(
 
 /**
  * Adds an error when another row has the value `key` in `column`. `owner` is the table's owner
- * column. The error omits the id of the other row when the caller may not see its owner.
+ * column. The error omits the id of the other row when the caller may not see the row.
  */
 export async function unique<T extends keyof Tables>(
   { ctx, errors }: Pick<Writing<unknown>, 'ctx' | 'errors'>,
@@ -56,15 +57,19 @@ export async function unique<T extends keyof Tables>(
   },
 ): Promise<void> {
   if (about.key === undefined) return
-  const columns = about.owner === undefined ? ['id'] : ['id', `${about.owner} as owner`]
+  const { table, owner } = about
   const other = await (ctx.db as any)
-    .selectFrom(about.table)
-    .select(columns)
+    .selectFrom(table)
+    .select(['id', (owner === undefined ? sql`1` : sql`${visible(ctx, `${table}.${owner}`)}`).as('is_seen')])
     .where(about.column, '=', about.key)
     .executeTakeFirst()
   if (!other || other.id === about.except) return
-  const seen = about.owner === undefined || canSeeOwner(ctx, other.owner)
-  errors.taken(about.field, about.entity, seen ? other.id : null, `Another ${about.noun} has this ${about.field}.`)
+  errors.taken(
+    about.field,
+    about.entity,
+    other.is_seen ? other.id : null,
+    `Another ${about.noun} has this ${about.field}.`,
+  )
 }
 
 /**

@@ -11,6 +11,7 @@ import { bumpReferrers, detachReferrers } from '../history/backreferences.ts'
 import { runDeleteHooks } from '../history/delete-hooks.ts'
 import { saveStoredReferences } from '../history/stored-references.ts'
 import { insert } from '../query/insert.ts'
+import { leadOwnersOf } from '../query/visibility.ts'
 import { changedKeys, derivedKeysOf } from '../write/event-log.ts'
 import type { Snapshot } from '../write/events.ts'
 import { emitOnly, type InTransaction, transaction, write } from '../write/write.ts'
@@ -137,8 +138,9 @@ function removing({ d, facts, below, stored }: ResourceParts, reader: RecordRead
       await transaction(ctx, async (ctx) => {
         const row = await reader.findCurrent(ctx, id)
         const before = await reader.toReply(ctx, row)
-        const removal = () =>
-          write(ctx, events.delete, { entity, input: {}, id, before }, async (ctx) => {
+        const leadOwners = await leadOwnersOf(ctx, table, id)
+        const removal = async () => {
+          const done = await write(ctx, events.delete, { entity, input: {}, id, before }, async (ctx) => {
             await settleRules(ctx, { entity, id, noun: d.noun }, replacement)
             await d.beforeDelete?.(ctx, row)
             await runDeleteHooks(ctx, entity, id)
@@ -148,6 +150,15 @@ function removing({ d, facts, below, stored }: ResourceParts, reader: RecordRead
             await stored.delete(ctx, id)
             return { id, entity: null }
           })
+          const { eventId } = done
+          if (leadOwners && eventId !== null)
+            await ctx.db
+              .updateTable('events')
+              .set({ lead_owners: JSON.stringify(leadOwners) })
+              .where('id', '=', eventId)
+              .execute()
+          return done
+        }
         await (below.restore !== undefined ? archiveThenDelete(ctx, { entity, table, id }, removal) : removal())
       })
     },

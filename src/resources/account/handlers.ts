@@ -7,12 +7,14 @@ import { verifyPassword } from '../../kernel/auth/passwords.ts'
 import { type Context, requireUser } from '../../kernel/context.ts'
 import { notFound, ValidationErrors } from '../../kernel/errors.ts'
 import type { Handler, Handlers } from '../../kernel/handler.ts'
+import { conditions, valueField } from '../../kernel/query/filter.ts'
+import { page } from '../../kernel/query/page.ts'
 import { fold } from '../../kernel/values/format.ts'
 import { textKey } from '../../kernel/values/names.ts'
 import type { Snapshot } from '../../kernel/write/events.ts'
 import { transaction, write } from '../../kernel/write/write.ts'
 import { checkCredentials, endAccess, withPasswordHash } from '../users/credentials.ts'
-import { checkPicture, setPicture } from '../users/picture.ts'
+import { checkPicture, pictureUrl, setPicture } from '../users/picture.ts'
 import { users } from '../users/resource.ts'
 
 type Account = Schema<'Account'>
@@ -119,4 +121,17 @@ async function change(
   })
 }
 
-export const handlers = { getAccount, updateAccount } satisfies Partial<Handlers>
+const listColleagues: Handler<'listColleagues'> = async (ctx, { query }) => {
+  let active = ctx.db
+    .selectFrom('users')
+    .select(['users.id', 'users.name', 'users.image_file_id'])
+    .where('users.is_active', '=', 1)
+  for (const condition of conditions(ctx, query, { id: valueField('users.id') }, [{ key: 'users.name_key' }]))
+    active = active.where(condition)
+  const sorts = { name: 'users.name_key' }
+  const { rows, links, meta } = await page(ctx, active, { ...query, sort: ['name'] }, sorts, 'users.id')
+  const data = rows.map(({ id, name, image_file_id }) => ({ id, name, image_url: pictureUrl(ctx, image_file_id) }))
+  return { data, links, meta }
+}
+
+export const handlers = { getAccount, updateAccount, listColleagues } satisfies Partial<Handlers>

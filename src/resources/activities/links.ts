@@ -2,11 +2,10 @@
 // to a visible record can make the activity visible.
 
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
-import { isIn } from '../../../db/long-lists.ts'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import type { SqlCaller } from '../../kernel/query/caller-query.ts'
-import { idsOfOwners, visible } from '../../kernel/query/visibility.ts'
+import { allInSight, idsInSight, visible, visibleOwner } from '../../kernel/query/visibility.ts'
 import type { Resource, Writing } from '../../kernel/resource/define-resource.ts'
 import { leads } from '../leads/resource.ts'
 import { organizations } from '../organizations/resource.ts'
@@ -70,7 +69,7 @@ export function visibleActivity(ctx: SqlCaller): RawBuilder<SqlBool> {
   // SQLite reads the tables of a cross join in the given order. The link table comes first, because
   // an activity has few links but an owner may have many records.
   const through = (kind: LinkedEntity) =>
-    sql`exists (select 1 from ${sql.table(tableOf(kind))} as link cross join ${sql.table(kind)} as target where link.activity_id = activities.id and target.id = ${sql.ref(`link.${columnOf(kind)}`)} and ${visible(ctx, 'target.user_id')})`
+    sql`exists (select 1 from ${sql.table(tableOf(kind))} as link cross join ${sql.table(kind)} as target where link.activity_id = activities.id and target.id = ${sql.ref(`link.${columnOf(kind)}`)} and ${visible(ctx, 'target.user_id', kind)})`
   const participates = sql`exists (select 1 from activity_participants as part where part.activity_id = activities.id and ${visible(ctx, 'part.user_id')})`
   const ways = [
     visible(ctx, 'activities.user_id'),
@@ -81,14 +80,14 @@ export function visibleActivity(ctx: SqlCaller): RawBuilder<SqlBool> {
 }
 
 /** Returns subqueries of the ids of the activities of `visibleActivity`, one for each way. */
-export const activitiesInSight = (_caller: SqlCaller, owners: readonly number[]): RawBuilder<unknown>[] => [
-  idsOfOwners('activities', owners),
-  sql`select part.activity_id from activity_participants as part where ${isIn(sql.ref('part.user_id'), [...owners])}`,
+export const activitiesInSight = (ctx: SqlCaller): RawBuilder<unknown>[] => [
+  ...idsInSight(ctx, 'activities'),
+  sql`select part.activity_id from activity_participants as part where ${visibleOwner(ctx, sql.ref('part.user_id'))}`,
   ...linkedEntities
     .filter((kind) => links[kind].reveals)
     .map(
       (kind) =>
-        sql`select link.activity_id from ${sql.table(kind)} as target cross join ${sql.table(tableOf(kind))} as link where ${sql.ref(`link.${columnOf(kind)}`)} = target.id and ${isIn(sql.ref('target.user_id'), [...owners])}`,
+        sql`select link.activity_id from ${allInSight(ctx, kind)} as target cross join ${sql.table(tableOf(kind))} as link where ${sql.ref(`link.${columnOf(kind)}`)} = target.id`,
     ),
 ]
 

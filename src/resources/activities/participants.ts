@@ -6,7 +6,7 @@ import type { ValidationErrors } from '../../kernel/errors.ts'
 import type { Include, Writing } from '../../kernel/resource/define-resource.ts'
 import { personRef } from '../persons/contacts.ts'
 import { persons } from '../persons/resource.ts'
-import { userRef } from '../users/owner.ts'
+import { activeUsers, userRef } from '../users/owner.ts'
 import { pictureUrl } from '../users/picture.ts'
 import { users } from '../users/resource.ts'
 
@@ -84,7 +84,7 @@ function parseOne(
 
 /**
  * Returns the participants after the change, and whether the change adds or removes any. Reports
- * new participants who do not exist or are not visible. Participants who are already stored are not
+ * new users who do not exist or are inactive, and new persons who are not visible. Participants who are already stored are not
  * checked again.
  */
 export async function checkParticipants(
@@ -98,16 +98,16 @@ export async function checkParticipants(
   if (attendees.length > maxParticipants)
     errors.invalid('participants', `Must not have more than ${maxParticipants} entries.`)
   const added = attendees.filter((each) => !before.has(keyOf(each)))
-  for (const [column, resource] of [
-    ['user_id', users],
-    ['person_id', persons],
+  for (const [column, noun, find] of [
+    ['user_id', users.noun, activeUsers],
+    ['person_id', persons.noun, persons.visibleIds],
   ] as const) {
     const asked = added.filter((each) => each.column === column)
-    const seen = await resource.visibleIds(
+    const found = await find(
       ctx,
       asked.map(({ id }) => id),
     )
-    for (const { field, id } of asked) if (!seen.has(id)) errors.invalid(field, `No ${resource.noun} has id ${id}.`)
+    for (const { field, id } of asked) if (!found.has(id)) errors.invalid(field, `No ${noun} has id ${id}.`)
   }
   return { attendees, isChanged: added.length > 0 || attendees.length !== present.length }
 }

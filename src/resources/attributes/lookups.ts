@@ -34,9 +34,8 @@ export const lookups = {
     noun: 'active user',
     table: 'users',
     ...named,
-    owner: 'id',
     only: () => sql<SqlBool>`users.is_active = ${1}`,
-    lists: 'listUsers',
+    lists: 'listColleagues',
   },
   organizations: {
     noun: 'organization',
@@ -113,11 +112,8 @@ export async function findChoosable(
   return new Set(rows.map(({ id }) => id))
 }
 
-/**
- * Returns whether the records of a lookup type have owners. Public web forms never list owned
- * records.
- */
-export const isOwned = (type: LookupType): boolean => 'owner' in lookups[type]
+/** Returns whether public web forms never list the records: users, and records with an owner. */
+export const isOwned = (type: LookupType): boolean => type === 'users' || 'owner' in lookups[type]
 
 /** Returns up to `most` visible records that may be chosen as a new value, sorted by label. */
 export function listChoosable(ctx: Context, type: LookupType, most: number): Promise<{ id: number; name: string }[]> {

@@ -3,11 +3,10 @@
 // person is visible to all callers who may open the inbox.
 
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
-import { isIn } from '../../../db/long-lists.ts'
 import { type Context, hasPermission } from '../../kernel/context.ts'
 import type { SqlCaller } from '../../kernel/query/caller-query.ts'
 import { always, never } from '../../kernel/query/event-visibility.ts'
-import { idsOfOwners, visible } from '../../kernel/query/visibility.ts'
+import { allInSight, idsInSight, visible } from '../../kernel/query/visibility.ts'
 
 /** The permission that a caller needs to open each folder. */
 export const folderPermissions = {
@@ -54,7 +53,7 @@ const isUnfiled = sql<SqlBool>`(emails.source = 'email' and emails.user_id is nu
 function isRecordVisible(ctx: SqlCaller): RawBuilder<SqlBool> {
   if (!ctx.user?.visibleOwners) return always
   const through = (table: string, column: string) =>
-    sql`exists (select 1 from ${sql.table(table)} as target where target.id = ${sql.ref(column)} and ${visible(ctx, 'target.user_id')})`
+    sql`exists (select 1 from ${sql.table(table)} as target where target.id = ${sql.ref(column)} and ${visible(ctx, 'target.user_id', table)})`
   const ways = [
     visible(ctx, 'emails.user_id'),
     through('leads', 'emails.lead_id'),
@@ -68,11 +67,11 @@ function isRecordVisible(ctx: SqlCaller): RawBuilder<SqlBool> {
  * Returns subqueries of the ids of the e-mails whose owner, lead or person makes them visible, one
  * for each way.
  */
-export function emailsInSight(ctx: SqlCaller, owners: readonly number[]): RawBuilder<unknown>[] {
+export function emailsInSight(ctx: SqlCaller): RawBuilder<unknown>[] {
   const through = (table: string, column: string) =>
-    sql`select emails.id from ${sql.table(table)} as target cross join emails where ${sql.ref(`emails.${column}`)} = target.id and ${isIn(sql.ref('target.user_id'), [...owners])}`
+    sql`select emails.id from ${allInSight(ctx, table)} as target cross join emails where ${sql.ref(`emails.${column}`)} = target.id`
   return [
-    idsOfOwners('emails', owners),
+    ...idsInSight(ctx, 'emails'),
     through('leads', 'lead_id'),
     through('persons', 'person_id'),
     ...(hasPermission(ctx, folderPermissions.inbox) ? [sql`select emails.id from emails where ${isUnfiled}`] : []),

@@ -4,7 +4,6 @@ import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import type { Dialect } from '../../../db/dialect.ts'
 import type { Schema } from '../../contract/types.ts'
 import { assertCanCall, type Context, canCall } from '../../kernel/context.ts'
-import { visible } from '../../kernel/query/visibility.ts'
 import type { Writing } from '../../kernel/resource/define-resource.ts'
 import { checkReference } from '../../kernel/resource/references.ts'
 import { checkPerson, persons } from '../persons/resource.ts'
@@ -14,14 +13,10 @@ type Body = Pick<Schema<'LeadUpdate'>, 'person' | 'person_id'>
 /**
  * Returns the condition that an e-mail address of the lead's person matches the word. The first
  * address always counts, because every reference to a person shows it. All other addresses count
- * only when the caller may see the person.
+ * only when the caller may read persons.
  */
 export function matchesPersonAddress(word: string, dialect: Dialect, ctx: Context): RawBuilder<SqlBool> {
-  const first = dialect.jsonPointMatches('persons.emails', 'first', word)
-  if (!canCall(ctx, persons.getOperation)) return first
-  const any = dialect.jsonPointMatches('persons.emails', 'contains', word)
-  if ((ctx.user?.visibleOwners ?? null) === null) return any
-  return sql<SqlBool>`(${first} or (${visible(ctx, 'persons.user_id')} and ${any}))`
+  return dialect.jsonPointMatches('persons.emails', canCall(ctx, persons.getOperation) ? 'contains' : 'first', word)
 }
 
 /**
@@ -29,17 +24,16 @@ export function matchesPersonAddress(word: string, dialect: Dialect, ctx: Contex
  * index contains these addresses, but a search must not find a lead by such an address.
  */
 export async function leadsWithUnreadableAddresses(ctx: Context, ids: readonly number[]): Promise<number[]> {
-  const isOpen = canCall(ctx, persons.getOperation)
-  if (ids.length === 0 || (isOpen && (ctx.user?.visibleOwners ?? null) === null)) return []
+  if (ids.length === 0 || canCall(ctx, persons.getOperation)) return []
   const point = ctx.services.store.dialect.jsonTexts('persons.emails', 'point')
-  let rows = ctx.db
+  const rows = await ctx.db
     .selectFrom('leads')
     .innerJoin('persons', 'persons.id', 'leads.person_id')
     .select('leads.id')
     .where('leads.id', 'in', [...ids])
     .where(sql<SqlBool>`exists (select 1 from ${point} where point.key > 0)`)
-  if (isOpen) rows = rows.where(sql<SqlBool>`${visible(ctx, 'persons.user_id')} is not true`)
-  return (await rows.execute()).map(({ id }) => id)
+    .execute()
+  return rows.map(({ id }) => id)
 }
 
 /**

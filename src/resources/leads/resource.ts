@@ -5,7 +5,7 @@ import { sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import { type Context, canCall, warn } from '../../kernel/context.ts'
 import { linkedField, moneyField, textField, timeField, valueField } from '../../kernel/query/filter.ts'
-import { idsOfOwners, visible, withoutVisibility } from '../../kernel/query/visibility.ts'
+import { idsInSight, visible, withoutVisibility } from '../../kernel/query/visibility.ts'
 import { defineResource } from '../../kernel/resource/define-resource.ts'
 import { checkReference, expandReferences } from '../../kernel/resource/references.ts'
 import { today } from '../../kernel/values/format.ts'
@@ -81,7 +81,7 @@ export const leads = defineResource(
         ])
         .$narrowType<{ source_name: string; type_name: string; pipeline_name: string; rotten_days: number }>()
         .$narrowType<{ stage_code: string; stage_name: string; stage_probability: number; stage_sort_order: number }>()
-        .select(quotesCount(ctx))
+        .select(quotesCount)
         // Counts all linked activities without a visibility check, because an activity linked to a
         // visible lead is visible.
         .select(
@@ -91,7 +91,7 @@ export const leads = defineResource(
         )
         .select(sql<number>`exists (select 1 from emails where emails.lead_id = leads.id)`.as('has_emails'))
         .where(visible(ctx, 'leads.user_id')),
-    idsInSight: (_caller, owners) => [idsOfOwners('leads', owners)],
+    idsInSight: (caller) => idsInSight(caller, 'leads'),
     sort: {
       id: 'leads.id',
       title: 'leads.title_key',

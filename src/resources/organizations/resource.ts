@@ -8,7 +8,7 @@ import type { Context } from '../../kernel/context.ts'
 import type { Handlers } from '../../kernel/handler.ts'
 import type { SqlCaller } from '../../kernel/query/caller-query.ts'
 import { conditionField, likePattern, linkedField, textField, valueField } from '../../kernel/query/filter.ts'
-import { idsOfOwners, visible, visibleOwner } from '../../kernel/query/visibility.ts'
+import { idsInSight, visible, visibleOwner } from '../../kernel/query/visibility.ts'
 import { defineResource } from '../../kernel/resource/define-resource.ts'
 import { exportOf } from '../../kernel/resource/export.ts'
 import { nameKey } from '../../kernel/resource/named-references.ts'
@@ -45,7 +45,7 @@ export const organizations = defineResource(
         .select(['users.name as user_name', 'users.email as user_email', 'users.image_file_id as user_image'])
         .select([personsCount(ctx), leadsCount(ctx)])
         .where(visible(ctx, 'organizations.user_id')),
-    idsInSight: (_caller, owners) => [idsOfOwners('organizations', owners)],
+    idsInSight: (caller) => idsInSight(caller, 'organizations'),
     sort: {
       id: 'organizations.id',
       name: 'organizations.name_key',

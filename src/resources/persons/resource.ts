@@ -4,7 +4,7 @@ import type { Schema } from '../../contract/types.ts'
 import { assertCanCall, type Context, canCall } from '../../kernel/context.ts'
 import { inUse, ValidationErrors } from '../../kernel/errors.ts'
 import { flagField, linkedField, textField, valueField } from '../../kernel/query/filter.ts'
-import { canSeeOwner, idsOfOwners, visible } from '../../kernel/query/visibility.ts'
+import { idsInSight, visible } from '../../kernel/query/visibility.ts'
 import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
 import { nameKey } from '../../kernel/resource/named-references.ts'
 import { checkReference, expandReferences } from '../../kernel/resource/references.ts'
@@ -120,11 +120,11 @@ export const persons = defineResource(
         .select([
           'organizations.name as organization_name',
           'organizations.address as organization_address',
-          'organizations.user_id as organization_user_id',
           'users.name as user_name',
           'users.email as user_email',
           'users.image_file_id as user_image',
         ])
+        .select(sql<number | boolean | null>`${visible(ctx, 'organizations.user_id')}`.as('organization_is_seen'))
         .select([
           sql<number>`(select count(*) from leads where leads.person_id = persons.id and ${visible(ctx, 'leads.user_id')})`.as(
             'leads_count',
@@ -139,7 +139,7 @@ export const persons = defineResource(
           ),
         ])
         .where(visible(ctx, 'persons.user_id')),
-    idsInSight: (_caller, owners) => [idsOfOwners('persons', owners)],
+    idsInSight: (caller) => idsInSight(caller, 'persons'),
     sort: {
       id: 'persons.id',
       name: 'persons.name_key',
@@ -181,7 +181,7 @@ export const persons = defineResource(
       }
     },
     toReply: (row, ctx): Schema<'Person'> => {
-      const isAddressShown = canSeeOwner(ctx, row.organization_user_id) && canCall(ctx, organizations.getOperation)
+      const isAddressShown = Boolean(row.organization_is_seen) && canCall(ctx, organizations.getOperation)
       const owner = userRef(row.user_id, row.user_name, row.user_email, pictureUrl(ctx, row.user_image))
       return {
         id: row.id,
@@ -240,16 +240,12 @@ export const persons = defineResource(
 async function usersOf(ctx: Context, entity: 'leads' | 'quotes', id: number) {
   const rows = await ctx.db
     .selectFrom(entity)
-    .select(['id', 'user_id'])
+    .select(['id', sql<number | boolean>`${visible(ctx, `${entity}.user_id`)}`.as('is_seen')])
     .where('person_id', '=', id)
     .orderBy('id')
     .limit(20)
     .execute()
-  return rows.map((row) => ({
-    entity_type: entity,
-    id: canSeeOwner(ctx, row.user_id) ? row.id : null,
-    field: 'person_id',
-  }))
+  return rows.map((row) => ({ entity_type: entity, id: row.is_seen ? row.id : null, field: 'person_id' }))
 }
 
 /**

@@ -6,7 +6,7 @@ import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import type { ValidationErrors } from '../../kernel/errors.ts'
 import { flagConditionField, linkedField, moneyField, textField, valueField } from '../../kernel/query/filter.ts'
-import { idsOfOwners, visible, withoutVisibility } from '../../kernel/query/visibility.ts'
+import { idsInSight, visible, withoutVisibility } from '../../kernel/query/visibility.ts'
 import { defineResource, type RowPlan, type Writing } from '../../kernel/resource/define-resource.ts'
 import { checkReference, expandReferences } from '../../kernel/resource/references.ts'
 import { mergeAddress, readAddress } from '../../kernel/values/address.ts'
@@ -227,7 +227,7 @@ export const quotes = defineResource(
         .$narrowType<{ person_name: string; person_emails: string }>()
         .select(['users.name as user_name', 'users.email as user_email', 'users.image_file_id as user_image'])
         .where(visible(ctx, 'quotes.user_id')),
-    idsInSight: (_caller, owners) => [idsOfOwners('quotes', owners)],
+    idsInSight: (caller) => idsInSight(caller, 'quotes'),
     sort: {
       id: 'quotes.id',
       number: 'quotes.number_key',

@@ -1,7 +1,7 @@
 // The owner of a record: how replies refer to the owner, and which
 // user a caller may set as owner.
 import type { Schema } from '../../contract/types.ts'
-import { canSeeOwner } from '../../kernel/query/visibility.ts'
+import type { Context } from '../../kernel/context.ts'
 import type { Writing } from '../../kernel/resource/define-resource.ts'
 
 /**
@@ -17,10 +17,22 @@ export function userRef(
   return id === null || name === null ? null : { id, name, email: email ?? '', image_url: imageUrl ?? null }
 }
 
+/** Returns those of `ids` that are active users. Every caller may name these. */
+export async function activeUsers({ db }: Context, ids: readonly number[]): Promise<ReadonlySet<number>> {
+  if (ids.length === 0) return new Set()
+  const rows = await db
+    .selectFrom('users')
+    .select('id')
+    .where('id', 'in', [...ids])
+    .where('is_active', '=', 1)
+    .execute()
+  return new Set(rows.map(({ id }) => id))
+}
+
 /**
  * Returns the `user_id` to store, or undefined when it is unchanged. If a create request contains
- * no owner, the caller becomes the owner. Adds a validation error for an owner who is missing,
- * inactive or not visible to the caller. Only callers with a global view may send null.
+ * no owner, the caller becomes the owner. Adds a validation error for an owner who is missing
+ * or inactive. Only callers with a global view may send null.
  */
 export async function resolveOwnerId(
   { ctx, current, errors }: Writing<{ user_id: number | null }>,
@@ -34,7 +46,7 @@ export async function resolveOwnerId(
     return null
   }
   const owner = await ctx.db.selectFrom('users').select('is_active').where('id', '=', sent).executeTakeFirst()
-  if (!owner || !canSeeOwner(ctx, sent)) errors.invalid('user_id', `No user has id ${sent}.`)
+  if (!owner) errors.invalid('user_id', `No user has id ${sent}.`)
   else if (owner.is_active !== 1) errors.invalid('user_id', 'This user is not active.')
   return sent
 }

@@ -5,7 +5,7 @@ import { sql } from 'kysely'
 import type { RecordChange } from '../../jobs/removals.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { invalid } from '../../kernel/errors.ts'
-import { canSeeOwner, withoutVisibility } from '../../kernel/query/visibility.ts'
+import { withoutVisibility } from '../../kernel/query/visibility.ts'
 import type { Resource } from '../../kernel/resource/define-resource.ts'
 
 const ownedTables = ['leads', 'quotes', 'persons', 'organizations', 'activities', 'emails', 'tags'] as const
@@ -13,12 +13,12 @@ type OwnedTable = (typeof ownedTables)[number]
 
 export type OwnedResource = Pick<Resource<unknown, { user_id?: number | null }>, 'update'> & { table: string }
 
-/** Throws 422 unless the successor `to` is another active user who is visible to the caller. */
+/** Throws 422 unless the successor `to` is another active user. */
 export async function checkSuccessor(ctx: Context, from: number, to: number): Promise<void> {
   const refuse = (sentence: string) => invalid({ 'query.reassign_to': [sentence] })
   if (to === from) throw refuse('This is the user to delete.')
   const successor = await ctx.db.selectFrom('users').select('is_active').where('id', '=', to).executeTakeFirst()
-  if (!successor || !canSeeOwner(ctx, to)) throw refuse(`No user has id ${to}.`)
+  if (!successor) throw refuse(`No user has id ${to}.`)
   if (successor.is_active !== 1) throw refuse('This user is not active.')
 }
 

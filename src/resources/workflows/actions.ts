@@ -40,10 +40,11 @@ export const targetOf: Partial<Record<Id, Target>> = {
 const computed = new Set(['discount_amount', 'tax_amount', 'subtotal', 'grand_total'])
 export const maxLength = { tag: 50, note: 65535 }
 
-export const actionOf = ({ id, attribute, value }: Input): Action => ({
+export const actionOf = ({ id, attribute, value, only_if_empty }: Input): Action => ({
   id,
   attribute: attribute ?? null,
   value: value ?? null,
+  ...(only_if_empty && { only_if_empty }),
 })
 
 /**
@@ -67,6 +68,7 @@ export async function checkActions(
     }
     const target = targetOf[action.id]
     if (!target && action.attribute !== null) below.invalid('attribute', 'Only an update action takes an attribute.')
+    if (!target && action.only_if_empty) below.invalid('only_if_empty', 'Only an update action takes this.')
     if (target) await checkUpdate(ctx, target, action, below)
     else await checkValue(ctx, entity, action, below)
   }

@@ -30,7 +30,7 @@ import { loadSnapshot, triggerOfEvent } from './snapshots.ts'
  * An action copied from the workflow when the run began, with its state. A later change of the
  * workflow does not affect the run.
  */
-export type RunAction = Schema<'WorkflowRunAction'> & Pick<Action, 'attribute' | 'value'>
+export type RunAction = Omit<Schema<'WorkflowRunAction'>, 'id'> & Action
 
 type Run = NonNullable<Awaited<ReturnType<typeof load>>>
 
@@ -148,7 +148,7 @@ async function step(ctx: Context, run: Run): Promise<void> {
   const index = entries.findIndex(({ state }) => state === 'pending')
   const entry = entries[index]
   if (!entry) return conclude(ctx, run, entries)
-  const action = { id: entry.id, attribute: entry.attribute, value: entry.value } as Action
+  const action = actionOf(entry)
   const effect = effects[action.id]
   const last = await lastSnapshot(ctx, run)
   let acting: ActingContext | null = null

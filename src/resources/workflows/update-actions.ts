@@ -3,6 +3,7 @@
 import type { Context } from '../../kernel/context.ts'
 import { invalid } from '../../kernel/errors.ts'
 import { visible } from '../../kernel/query/visibility.ts'
+import type { Snapshot } from '../../kernel/write/events.ts'
 import { type Attribute, attributesOf } from '../attributes/attribute-set.ts'
 import { readableText } from '../email-templates/placeholder-values.ts'
 import { leads } from '../leads/resource.ts'
@@ -32,25 +33,34 @@ async function set(
   ctx: Context,
   target: Target,
   ids: readonly number[],
-  { attribute: code, value }: Action,
+  { attribute: code, value, only_if_empty: isForEmpty }: Action,
 ): Promise<void> {
-  const { body, errors } = readUpdateValue(ctx, target, await attributeOf(ctx, target, code), value)
+  const attribute = await attributeOf(ctx, target, code)
+  const { body, errors } = readUpdateValue(ctx, target, attribute, value)
   if (Object.keys(errors).length > 0) throw invalid(errors)
-  for (const id of ids) await targets[target].update(ctx, id, body)
+  const present = isForEmpty ? await targets[target].getMany(ctx, ids) : null
+  for (const id of ids) if (isEmpty(present?.get(id), attribute)) await targets[target].update(ctx, id, body)
+}
+
+/** Returns whether the attribute has no value. A record that was not read counts as empty. */
+function isEmpty(record: object | undefined, { code, isOwn }: Attribute): boolean {
+  const values = (isOwn ? (record as Snapshot | undefined)?.custom_attributes : record) as Snapshot | undefined
+  const value = values?.[code] ?? null
+  return value === null || value === '' || (Array.isArray(value) && value.length === 0)
 }
 
 /** Returns a description such as "Set Sales Owner of the lead to Ina." */
 async function sentence(
   ctx: Context,
   target: Target,
-  { attribute: code, value: sent }: Action,
+  { attribute: code, value: sent, only_if_empty: isForEmpty }: Action,
   of: string,
 ): Promise<string> {
   const attribute = await attributeOf(ctx, target, code)
   if (sent === null) return `Clear ${attribute.name} of ${of}.`
   const { value, errors } = readUpdateValue(ctx, target, attribute, sent)
   if (Object.keys(errors).length > 0) throw invalid(errors)
-  return `Set ${attribute.name} of ${of} to ${(await readableText(ctx, attribute, value)).slice(0, 200)}.`
+  return `Set ${attribute.name} of ${of} to ${(await readableText(ctx, attribute, value)).slice(0, 200)}${isForEmpty ? ', where it is empty' : ''}.`
 }
 
 /** Creates the action that sets an attribute of the record itself. */

@@ -55,7 +55,41 @@ export type AnyList = ListOracle<any>
 const seesOwner = ({ owners }: Viewer, owner: number | null): boolean =>
   owners === null || (owner !== null && owners.has(owner))
 
-export const sees = (viewer: Viewer, row: Owned): boolean => seesOwner(viewer, row.user_id)
+const sees = (viewer: Viewer, row: Owned): boolean => seesOwner(viewer, row.user_id)
+
+/** Returns whether the user sees a record of a type: by its owner, or by the owner of a lead. */
+type SeesRecord = (viewer: Viewer, row: Owned | undefined) => boolean
+
+const rules = new WeakMap<Records, Record<'persons' | 'organizations' | 'quotes' | 'leads', SeesRecord>>()
+
+function sightOf(records: Records): Record<'persons' | 'organizations' | 'quotes' | 'leads', SeesRecord> {
+  const known = rules.get(records)
+  if (known) return known
+  const { leads, persons, quotes } = records
+  const owners = { persons: new Map(), organizations: new Map(), quotes: new Map() } as const
+  const add = (entity: keyof typeof owners, id: number | null | undefined, lead: Owned | undefined): void => {
+    const { [entity]: reached }: Record<string, Map<number, (number | null)[]>> = owners
+    if (id && lead) reached?.set(id, [...(reached.get(id) ?? []), lead.user_id])
+  }
+  for (const lead of leads) {
+    add('persons', lead.person_id, lead)
+    add('organizations', at(persons, lead.person_id)?.organization_id, lead)
+  }
+  for (const quote of quotes) for (const id of quote.leads) add('quotes', quote.id, at(leads, id))
+  const rule =
+    (entity: keyof typeof owners): SeesRecord =>
+    (viewer, row) =>
+      row !== undefined &&
+      (sees(viewer, row) || (owners[entity].get(row.id) ?? []).some((owner: number | null) => seesOwner(viewer, owner)))
+  const made = {
+    leads: ((viewer, row) => row !== undefined && sees(viewer, row)) satisfies SeesRecord,
+    persons: rule('persons'),
+    organizations: rule('organizations'),
+    quotes: rule('quotes'),
+  }
+  rules.set(records, made)
+  return made
+}
 
 /** Orders texts by their bytes. */
 const compareTexts = (one: string, other: string): number => Buffer.compare(Buffer.from(one), Buffer.from(other))
@@ -192,22 +226,22 @@ function leadList({ records: { leads, organizations, persons }, users, stages, s
         },
       ]
     },
-    texts: (viewer, row) => {
+    texts: (_viewer, row) => {
       const person = personOf(row)
       const organization = at(organizations, person?.organization_id ?? null)
-      const addresses = person && sees(viewer, person) ? person.emails : person?.emails.slice(0, 1)
-      return [row.title, row.description, person?.name ?? null, organization?.name ?? null, ...(addresses ?? [])]
+      return [row.title, row.description, person?.name ?? null, organization?.name ?? null, ...(person?.emails ?? [])]
     },
   }
   return list
 }
 
-function personList({ records: { persons, organizations }, users }: Facts): AnyList {
+function personList({ records, users }: Facts): AnyList {
+  const { persons, organizations } = records
   const owners = [...users.keys()]
   const list: ListOracle<PersonRecord> = {
     path: '/contacts/persons',
     rows: persons,
-    sees,
+    sees: sightOf(records).persons,
     hasSight: true,
     sorts: {
       ...stamped,
@@ -236,12 +270,13 @@ function personList({ records: { persons, organizations }, users }: Facts): AnyL
   return list
 }
 
-function organizationList({ records: { organizations }, users }: Facts): AnyList {
+function organizationList({ records, users }: Facts): AnyList {
+  const { organizations } = records
   const owners = [...users.keys()]
   const list: ListOracle<OrganizationRecord> = {
     path: '/contacts/organizations',
     rows: organizations,
-    sees,
+    sees: sightOf(records).organizations,
     hasSight: true,
     sorts: { ...stamped, name: key(({ name }) => name) },
     filters: (random) => [
@@ -258,13 +293,14 @@ function organizationList({ records: { organizations }, users }: Facts): AnyList
   return list
 }
 
-function quoteList({ records: { persons, quotes }, users }: Facts): AnyList {
+function quoteList({ records, users }: Facts): AnyList {
+  const { persons, quotes } = records
   const owners = [...users.keys()]
   const personOf = (row: { person_id: number | null }) => at(persons, row.person_id)
   const list: ListOracle<QuoteRecord> = {
     path: '/quotes',
     rows: quotes,
-    sees,
+    sees: sightOf(records).quotes,
     hasSight: true,
     sorts: {
       ...stamped,
@@ -301,7 +337,9 @@ function productList({ records: { products } }: Facts): AnyList {
   return list
 }
 
-function activityList({ records: { leads, persons, organizations, quotes, activities }, users }: Facts): AnyList {
+function activityList({ records, users }: Facts): AnyList {
+  const { activities } = records
+  const sight = sightOf(records)
   const owners = [...users.keys()]
   const list: ListOracle<ActivityRecord> = {
     path: '/activities',
@@ -309,10 +347,9 @@ function activityList({ records: { leads, persons, organizations, quotes, activi
     sees: (viewer, row) =>
       sees(viewer, row) ||
       row.participants.some((user) => seesOwner(viewer, user)) ||
-      row.leads.some((id) => sees(viewer, leads[id - 1] as Owned)) ||
-      row.persons.some((id) => sees(viewer, persons[id - 1] as Owned)) ||
-      row.organizations.some((id) => sees(viewer, organizations[id - 1] as Owned)) ||
-      row.quotes.some((id) => sees(viewer, quotes[id - 1] as Owned)),
+      (['leads', 'persons', 'organizations', 'quotes'] as const).some((entity) =>
+        row[entity].some((id) => sight[entity](viewer, at<Owned>(records[entity], id))),
+      ),
     hasSight: true,
     sorts: {
       ...stamped,
@@ -338,7 +375,8 @@ function activityList({ records: { leads, persons, organizations, quotes, activi
   return list
 }
 
-function emailList({ records: { leads, persons, emails } }: Facts): AnyList {
+function emailList({ records }: Facts): AnyList {
+  const { leads, persons, emails } = records
   const list: ListOracle<EmailRecord> = {
     path: '/emails',
     rows: emails,
@@ -351,7 +389,7 @@ function emailList({ records: { leads, persons, emails } }: Facts): AnyList {
         (viewer.owners === null ||
           sees(viewer, row) ||
           (lead !== undefined && sees(viewer, lead)) ||
-          (person !== undefined && sees(viewer, person)) ||
+          sightOf(records).persons(viewer, person) ||
           (isUnfiled && (viewer.folders === null || viewer.folders.has('inbox'))))
       )
     },

@@ -44,6 +44,7 @@ export interface QuoteRecord extends Owned {
   person_id: number
   grand_total: number
   expiry_date: string
+  leads: number[]
 }
 
 export interface ProductRecord {
@@ -177,6 +178,7 @@ export function makeRecords(random: Random, { owners, stages, sizes }: Surroundi
     person_id: random.whole(1, counts.persons),
     grand_total: random.whole(0, 50) * 10_000,
     expiry_date: day(random),
+    leads: some(counts.leads, 0.3),
   }))
   const products = numbered(counts.products, (id) => ({
     id,
@@ -274,12 +276,16 @@ export async function insertRecords({ store }: TestServer, records: Records): Pr
   )
   await insert(
     'quotes',
-    records.quotes.map((row) => ({
+    records.quotes.map(({ leads, ...row }) => ({
       ...row,
       ...stamps(row),
       subject_key: textKey(row.subject),
       billing_address: addressIn('DE'),
     })),
+  )
+  await insert(
+    'lead_quotes',
+    records.quotes.flatMap(({ id, leads }) => leads.map((lead_id) => ({ lead_id, quote_id: id }))),
   )
   await insert(
     'products',

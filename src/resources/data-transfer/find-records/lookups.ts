@@ -3,7 +3,6 @@
 import { type Bound, cachedQuery } from '../../../../db/cached-query.ts'
 import type { Db } from '../../../../db/store.ts'
 import type { Context } from '../../../kernel/context.ts'
-import { canSeeOwner } from '../../../kernel/query/visibility.ts'
 import { addressKey } from '../../../kernel/values/format.ts'
 import { foldedPartOf, hasFoldedKey, searchFold, textKey } from '../../../kernel/values/names.ts'
 import { personsByAddress } from '../../persons/contacts.ts'
@@ -166,7 +165,7 @@ export async function loadDirectory(ctx: Context, drafts: readonly RowDraft[]): 
   ): Promise<Named[]> => (isUsed ? db.selectFrom(table).select(['id', 'name']).orderBy('id').execute() : [])
   const stages = db.selectFrom('lead_pipeline_stages').select(['id', 'name', 'code', 'lead_pipeline_id'])
   return {
-    users: users.filter(({ id }) => canSeeOwner(ctx, id)),
+    users,
     pipelines: await vocabulary('lead_pipelines', isStaged),
     stages: isStaged ? await stages.orderBy('sort_order').execute() : [],
     sources: await vocabulary('lead_sources', used.has('source')),
