@@ -61,6 +61,7 @@ import { withDeferredUpdates } from './resources/search/deferred-updates.ts'
 import { eventAliases } from './resources/system/event-patterns.ts'
 import { checkSearchAfterKill } from './resources/system/housekeeping.ts'
 import { formsLacking } from './resources/web-forms/forms-missing-attribute.ts'
+import { workflowsOf } from './resources/workflows/runs.ts'
 
 /** The timeouts, in milliseconds, of requests to addresses that users have chosen. */
 const outboundMs = { connect: 5_000, total: 15_000 }
@@ -199,6 +200,7 @@ function createServices(options: AppOptions, { http, metrics, clock, wake }: Wir
     statefulDomains: () => statefulDomains(config, portOf(http) ?? config.port),
     slices: { moveUnseenLead, formsLacking, restoreLater },
     fieldLabels,
+    workflowsOf,
     metrics,
     disk: createDisk(writtenFolders(config), { clock, store, volume: options.volume }),
     mailer: metrics.counted(options.mailer ?? createMailer({ url: config.smtpUrl, domain: config.mailDomain })),

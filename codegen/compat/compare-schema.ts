@@ -27,7 +27,7 @@ export interface Compared {
 
 export const keepBoth =
   'Keep it, with `deprecated: true`, `x-deprecated-on`, `x-sunset` and `x-replaced-by`, beside its replacement; ' +
-  'an old name of the same value needs `x-alias` alone.'
+  'an old name of the same value has `x-alias` in place of `x-replaced-by`.'
 const asBefore = (key: string): string => `Leave \`${key}\` as it was, or add another key for the new meaning.`
 
 type Schema = SchemaObject | undefined

@@ -47,6 +47,8 @@ declare module './context.ts' {
     slices: SliceFunctions
     /** Returns the display names of an entity's fields, by attribute code. */
     fieldLabels: (ctx: Context, entity: string) => Promise<ReadonlyMap<string, string>>
+    /** Returns the workflows of runs, by the id of the run. */
+    workflowsOf: (ctx: Context, runIds: readonly number[]) => Promise<ReadonlyMap<number, { id: number; name: string }>>
     mailer: Mailer
     /** Runs CPU-bound work in subprocesses, so that it does not block the event loop. */
     offload: Offload

@@ -19,6 +19,7 @@ export async function stage(world: World): Promise<void> {
   await stageDelivery(world)
   await stageImports(world)
   await stageQuote(world)
+  await stageHandOver(world)
   await stageMail(world)
   await stageMarketing(world)
   await stageSignIn(world)
@@ -103,6 +104,21 @@ async function stageQuote({ server: { store }, main, at }: World): Promise<void>
     .returning('id')
     .executeTakeFirstOrThrow()
   at.reviseQuote = { quotes: id }
+}
+
+/** Inserts a lead of the user that is handed over. */
+async function stageHandOver({ server: { store }, main, spare, at }: World): Promise<void> {
+  const users = spare.users ?? 0
+  const all = store.db
+    .selectFrom('leads')
+    .selectAll()
+    .where('id', '=', main.leads ?? 0)
+  const { id: _id, ...like } = await all.executeTakeFirstOrThrow()
+  await store.db
+    .insertInto('leads')
+    .values({ ...like, user_id: users })
+    .execute()
+  at.handOverUser = { users }
 }
 
 /** Inserts a file with the bytes of an existing file. */

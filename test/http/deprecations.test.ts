@@ -73,7 +73,9 @@ describe('the gate', () => {
     expect(gate(original, renamed, '2026-02-01').join('\n')).toBe('')
     const abrupt = gate(original, removed('1.1.0'), '2026-02-01')
     expect(abrupt).toContainEqual(expect.stringContaining('Lead.amount in replies was removed'))
-    expect(abrupt).toContainEqual(expect.stringContaining('an old name of the same value needs `x-alias` alone'))
+    expect(abrupt).toContainEqual(
+      expect.stringContaining('an old name of the same value has `x-alias` in place of `x-replaced-by`'),
+    )
   })
 
   it('lets the old name go after its sunset, in a major version', () => {

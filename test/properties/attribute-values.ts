@@ -1,6 +1,7 @@
 // Arbitrary values of attributes of all types for the property tests.
 import fc from 'fast-check'
 import { digitsOf } from '../../db/schema/search-folding.ts'
+import type { Schema } from '../../src/contract/types.ts'
 import { fold } from '../../src/kernel/values/format.ts'
 
 export type Values = Record<string, unknown>
@@ -94,6 +95,6 @@ export const valuesWith = (options: Record<string, number[]>, files: readonly nu
       a_date: fc.option(day.map((text) => text.slice(0, 10))),
       a_image: fc.option(fc.constantFrom(...files)),
       a_file: fc.option(fc.constantFrom(...files)),
-    },
+    } satisfies Record<`a_${Exclude<Schema<'AttributeType'>, 'subheading'>}`, fc.Arbitrary<unknown>>,
     { requiredKeys: [] },
   )

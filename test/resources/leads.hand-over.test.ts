@@ -22,7 +22,7 @@ beforeEach(async () => {
   next = await user('Next')
 })
 
-/** Creates a lead of a user with a person, an organization, a quote, and an open and a done activity. */
+/** Creates a lead of a user with person, organization, quote, an open and a done activity. */
 async function deal(user_id: number) {
   const organization = await make.organization({ user_id })
   const person = await make.person({ user_id, organization_id: organization.id })

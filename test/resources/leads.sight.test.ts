@@ -1,5 +1,5 @@
-// Who sees a lead sees and works with its person, organization, quotes, activities and e-mails, on
-// every channel; a stranger, and an owner who lost the lead, sees none of them.
+// A user who sees a lead sees and works with its person, organization, quotes, activities and
+// e-mails, on every channel; a stranger, and an owner who lost the lead, sees none of them.
 import { beforeAll, describe, expect, it } from 'vitest'
 import type { Caller } from '../support/app.ts'
 import { given, unique } from '../support/given.ts'
@@ -39,7 +39,7 @@ interface Deal {
   address: string
 }
 
-/** Creates a lead of a user. Its person, organization, quote, activity and e-mail have no view of the user. */
+/** Creates a lead of a user. The administrator owns its person, organization and the rest. */
 async function deal(owner: number): Promise<Deal> {
   const make = given(server.admin)
   const word = `word${unique()}x`

@@ -46,7 +46,7 @@ const ids = (csv: string): number[] =>
     .map((line) => Number.parseInt(line, 10))
 
 describe.each(ways)('%s', (_name, find) => {
-  it('finds a lead by every address of its person, whoever owns the person', async () => {
+  it('finds a lead by every address of its person, also of a person of another owner', async () => {
     const id = await leadWith(ben.id)
     for (const word of ['Petra', 'first@example.com', 'Forty', 'hushed', 'hushed.address@example.org'])
       expect(await find(anna, word)).toEqual([id])

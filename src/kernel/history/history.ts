@@ -1,6 +1,7 @@
 // Reads the event log of one record, for its history and for the changes in its
 // timeline. field-changes.ts computes the changed fields of an event.
 import { type SqlBool, sql } from 'kysely'
+import { followUps } from '../../contract/bare-verbs.ts'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../context.ts'
 import { notFound } from '../errors.ts'
@@ -9,7 +10,7 @@ import type { QueryValues } from '../query/filter.ts'
 import { page } from '../query/page.ts'
 import type { Resource } from '../resource/definition.ts'
 import { derivedKeysOf } from '../write/event-log.ts'
-import { followUps, type Snapshot } from '../write/events.ts'
+import type { Snapshot } from '../write/events.ts'
 import { asSeen, type Change, changesOf, type Labels, type Logged, labelOf } from './field-changes.ts'
 import { type SilentChange, silentChanges } from './silent-changes.ts'
 
@@ -53,10 +54,8 @@ export async function historyPage(
   const rows = ctx.db
     .selectFrom('events')
     .leftJoin('tokens', 'tokens.id', 'events.token_id')
-    .leftJoin('workflow_runs', 'workflow_runs.id', 'events.workflow_run_id')
-    .leftJoin('workflows', 'workflows.id', 'workflow_runs.workflow_id')
     .selectAll('events')
-    .select(['tokens.name as token_name', 'workflows.id as workflow_id', 'workflows.name as workflow_name'])
+    .select('tokens.name as token_name')
     .where((where) => {
       const own = where.and([
         where('events.entity_type', '=', entity),
@@ -68,13 +67,15 @@ export async function historyPage(
     })
   const { rows: shown, links, meta } = await page(ctx, rows, query, { id: 'events.id' }, 'events.id')
   const labels = await ctx.services.fieldLabels(ctx, entity)
+  const runIds = shown.flatMap(({ workflow_run_id }) => workflow_run_id ?? [])
+  const workflows = runIds.length === 0 ? new Map() : await ctx.services.workflowsOf(ctx, runIds)
   return {
     data: shown.map((row) => ({
       id: row.id,
       name: row.name,
       actor: { type: row.actor_type === 'user' ? 'user' : 'system', id: row.actor_id, name: row.actor_name },
       token: row.token_id === null ? null : { id: row.token_id, name: row.token_name },
-      workflow: row.workflow_id === null ? null : { id: row.workflow_id, name: row.workflow_name ?? '' },
+      workflow: workflows.get(row.workflow_run_id ?? 0) ?? null,
       origin: row.origin,
       restored: row.restored === 1 && !silent.has(row.id),
       occurred_at: row.created_at,

@@ -7,8 +7,8 @@ import type { Context } from '../context.ts'
 import type { SqlCaller } from './caller-query.ts'
 
 /**
- * The ways from a lead to other records. Who sees a lead sees the records that it reaches. The lead
- * has the alias `seen_lead`, the table between them `seen_link`.
+ * The ways from a lead to other records. A caller who sees a lead sees the records that it reaches.
+ * The lead has the alias `seen_lead`, the table between them `seen_link`.
  */
 const ways = {
   persons: { id: 'seen_lead.person_id', link: null },
@@ -20,8 +20,8 @@ const isReached = (table: string): table is keyof typeof ways => Object.hasOwn(w
 
 /**
  * Returns an SQL condition for the rows that the caller may see: those of an owner in the caller's
- * view, and those that a lead of such an owner reaches. `ownerColumn` names the alias of the row and
- * its owner column. Rows without an owner are visible only to callers with a global view.
+ * view, and those that a lead of such an owner reaches. `ownerColumn` names the alias of the row
+ * and its owner column. Rows without an owner are visible only to callers with a global view.
  */
 export function visible(
   ctx: SqlCaller,
@@ -44,8 +44,8 @@ export function visible(
 }
 
 /**
- * Returns the part of a query, from `from` on, with the leads that reach a record. SQLite reads the tables of a cross join in
- * the given order: from the record to its leads.
+ * Returns the part of a query, from `from` on, with the leads that reach a record. SQLite reads the
+ * tables of a cross join in the given order: from the record to its leads.
  */
 function leadsReaching(table: keyof typeof ways, id: unknown): RawBuilder<unknown> {
   const { id: reached, link } = ways[table]

@@ -1,8 +1,8 @@
 // The names under which events are stored and sent.
-import { followUps } from './events.ts'
+import { bareVerbs } from '../../contract/bare-verbs.ts'
 
 /** Matches the names of events that are stored without the suffix `.after`. */
-export const bareEvents = new RegExp(`\\.(${followUps.join('|')}|answered|started|completed|failed)$`)
+export const bareEvents = new RegExp(`\\.(${bareVerbs.join('|')})$`)
 
 /** Returns the stored name of an event of the contract, such as `lead.create.after`. */
 export const storedNameOf = (base: string): string => (bareEvents.test(base) ? base : `${base}.after`)

@@ -36,12 +36,6 @@ export interface AccordEvent {
 }
 
 /**
- * The last segments of the names of follow-up events, which have no suffix `.after`. A follow-up
- * event is emitted after a create or update event and repeats its change.
- */
-export const followUps = 'restore won lost reopened sent accepted declined expired bounced'.split(' ')
-
-/**
  * Thrown by a `before` listener to refuse a write. The caller gets 403 `event_vetoed` with the
  * reason.
  */

@@ -84,8 +84,8 @@ function parseOne(
 
 /**
  * Returns the participants after the change, and whether the change adds or removes any. Reports
- * new users who do not exist or are inactive, and new persons who are not visible. Participants who are already stored are not
- * checked again.
+ * new users who do not exist or are inactive, and new persons who are not visible. Participants who
+ * are already stored are not checked again.
  */
 export async function checkParticipants(
   { ctx, current, errors }: Writing<{ id: number }>,

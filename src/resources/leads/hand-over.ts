@@ -1,5 +1,5 @@
-// Hand-over: leads get new owners, together with the person, organization, quotes and open activities
-// that had the owner of their lead.
+// Hand-over: leads get new owners, together with the person, organization, quotes and open
+// activities that had the owner of their lead.
 import { type RawBuilder, sql } from 'kysely'
 import type { Reply, Schema } from '../../contract/types.ts'
 import { assertCanCall, type Context } from '../../kernel/context.ts'

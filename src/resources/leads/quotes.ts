@@ -28,7 +28,10 @@ export async function includeQuotes(ctx: Context, replies: readonly Schema<'Lead
   if (quotes) await expandReferences(ctx, replies, ['quotes'], { quotes: () => quotes })
 }
 
-/** A column for queries of leads: the number of the lead's quotes. Who sees a lead sees them all. */
+/**
+ * A column for queries of leads: the number of the lead's quotes. A caller who sees a lead sees all
+ * of them.
+ */
 export const quotesCount = sql<number>`(select count(*) from lead_quotes as link where link.lead_id = leads.id)`.as(
   'quotes_count',
 )

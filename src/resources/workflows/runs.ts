@@ -36,6 +36,17 @@ export const listWorkflowRuns: Handler<'listWorkflowRuns'> = async (ctx, { param
   return recordPage(ctx, rows, query, { fields, sort: { id: 'workflow_runs.id' }, id: 'workflow_runs.id', present })
 }
 
+/** Returns the workflows of runs, by the id of the run. Lacks deleted workflows. */
+export async function workflowsOf({ db }: Context, runIds: readonly number[]) {
+  const rows = await db
+    .selectFrom('workflow_runs')
+    .innerJoin('workflows', 'workflows.id', 'workflow_runs.workflow_id')
+    .select(['workflow_runs.id as run_id', 'workflows.id', 'workflows.name'])
+    .where('workflow_runs.id', 'in', [...new Set(runIds)])
+    .execute()
+  return new Map(rows.map(({ run_id, id, name }) => [run_id, { id, name }]))
+}
+
 const entriesOf = ({ actions }: Row): RunAction[] => JSON.parse(actions) as RunAction[]
 
 /**
