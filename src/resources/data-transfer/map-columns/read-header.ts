@@ -43,7 +43,10 @@ export async function readHeader(
   // A deletion uses only the key column and ignores all others.
   const isUsed = (field: string): boolean => known.has(field) && (action !== 'delete' || field === key)
   // Exports have both names of a renamed field. The column with the old name is ignored then.
-  const isTwin = (field: string): boolean => headers.includes(known.get(field)?.oldNameOf ?? '')
+  const isTwin = (field: string): boolean => {
+    const current = known.get(field)?.oldNameOf
+    return current !== undefined && headers.includes(current)
+  }
   const columns = headers.flatMap((header, index): FileColumn[] => {
     const isMapped = mapping !== null && Object.hasOwn(mapping, header)
     const mapped = isMapped ? (mapping[header] ?? null) : header
