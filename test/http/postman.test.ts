@@ -215,7 +215,7 @@ describe('the collection', () => {
 
 /** Expected refusals with their reasons. Any other refusal is an error of the collection. */
 const refusals: Readonly<Record<string, string>> = {
-  downloadSignedFile: 'validation_failed: only the server can write the signature of a link',
+  downloadSignedFile: 'forbidden: only the server can write the signature of a link',
   createSession: 'csrf_mismatch: sessions are for pages in a browser, which send a CSRF token',
   deleteSession: 'state_conflict: a bearer token has no session to end',
 }
