@@ -3,6 +3,8 @@ import { cpSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { beforeAll } from 'vitest'
+import { releasedFile, renderReleased } from '../../codegen/compat/released.ts'
+import type { ContractDocument } from '../../codegen/read.ts'
 import { useFolder } from '../support/folders.ts'
 
 const repository = fileURLToPath(new URL('../..', import.meta.url))
@@ -26,10 +28,13 @@ export function useCopyOfRepository(name: string): string {
   const scratch = useFolder(name)
   beforeAll(() => {
     for (const path of copied) cpSync(join(repository, path), join(scratch, path), { recursive: true })
-    for (const path of ['openapi.yaml', 'package.json', 'test/contract/released.json']) {
+    for (const path of ['openapi.yaml', 'package.json']) {
       const text = readFileSync(join(scratch, path), 'utf8')
       writeFileSync(join(scratch, path), text.replace(/("?version"?: ?"?)1\.0\.0-rc\.\d+/, '$11.0.0'))
     }
+    const served = JSON.parse(readFileSync(join(scratch, 'src/contract/document.gen.json'), 'utf8')) as ContractDocument
+    const document = { ...served, info: { ...(served.info as object), version: '1.0.0' } }
+    writeFileSync(join(scratch, releasedFile), renderReleased(document as ContractDocument))
     symlinkSync(join(repository, 'node_modules'), join(scratch, 'node_modules'))
   })
   return scratch
