@@ -128,7 +128,7 @@ describe('a key that every object has', () => {
       entity_type: 'persons',
       entity_id: person.id,
     })
-    expect(preview.body.data.subject).toBe('{%persons.constructor%} {%constructor%} Ada')
+    expect(preview.body.data.subject).toBe('  Ada')
     expect(preview.text).not.toMatch(/native code|\[object|function/i)
   })
 })
