@@ -106,18 +106,10 @@ async function stageQuote({ server: { store }, main, at }: World): Promise<void>
   at.reviseQuote = { quotes: id }
 }
 
-/** Inserts a lead of the user that is handed over. */
-async function stageHandOver({ server: { store }, main, spare, at }: World): Promise<void> {
+/** Creates a lead of the user that is handed over. */
+async function stageHandOver({ server, spare, at }: World): Promise<void> {
   const users = spare.users ?? 0
-  const all = store.db
-    .selectFrom('leads')
-    .selectAll()
-    .where('id', '=', main.leads ?? 0)
-  const { id: _id, ...like } = await all.executeTakeFirstOrThrow()
-  await store.db
-    .insertInto('leads')
-    .values({ ...like, user_id: users })
-    .execute()
+  await server.admin.post('/leads', { title: 'Handed over', lead_value: 1, user_id: users })
   at.handOverUser = { users }
 }
 
