@@ -84,9 +84,10 @@ export function idsInSight(ctx: SqlCaller, table: string): RawBuilder<unknown>[]
   const between = link ? sql` cross join ${sql.table(link[0])} as seen_link` : sql``
   const on = link ? sql` and ${sql.ref(link[1])} = ${sql.ref(link[2])}` : sql``
   const isOwned = visibleOwner(ctx, sql.ref('seen_lead.user_id'))
+  // The plus keeps SQLite from reading the index of the id instead of that of the owner.
   return [
     own,
-    sql`select ${sql.ref(id)} as id from leads as seen_lead${between} where ${isOwned}${on} and ${sql.ref(id)} is not null`,
+    sql`select ${sql.ref(id)} as id from leads as seen_lead${between} where ${isOwned}${on} and +${sql.ref(id)} is not null`,
   ]
 }
 
