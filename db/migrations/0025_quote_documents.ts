@@ -1,6 +1,6 @@
-// Quotes are documents: they get a status, a number from a series for each year, revisions, and
-// what their PDF shows. The quotes of earlier versions stay as free to change as they were: they
-// are drafts. Workflows can start when the status changes.
+// Quotes are documents: they get a status, a number from a series for each year, revisions, and the
+// contents of their PDF. The quotes of earlier versions become drafts, so that all of their values
+// can still be changed. Workflows can start when the status changes.
 
 import type { Kysely } from 'kysely'
 import type { Dialect } from '../dialect.ts'
@@ -30,7 +30,7 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
     {
       id: id(),
       quote_id: references('quotes', 'cascade'),
-      /** What the PDF shows, as JSON. */
+      /** The contents of the PDF as JSON. */
       printed: json(),
       logo_file_id: references('files', 'set null'),
       /** The PDF; null until the quote is first printed. */

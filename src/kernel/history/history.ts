@@ -68,7 +68,7 @@ export async function historyPage(
   const { rows: shown, links, meta } = await page(ctx, rows, query, { id: 'events.id' }, 'events.id')
   const labels = await ctx.services.fieldLabels(ctx, entity)
   const runIds = shown.flatMap(({ workflow_run_id }) => workflow_run_id ?? [])
-  const workflows = runIds.length === 0 ? new Map() : await ctx.services.workflowsOf(ctx, runIds)
+  const workflows = await ctx.services.workflowsOf(ctx, runIds)
   return {
     data: shown.map((row) => ({
       id: row.id,

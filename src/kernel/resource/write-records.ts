@@ -139,8 +139,8 @@ function removing({ d, facts, below, stored }: ResourceParts, reader: RecordRead
         const row = await reader.findCurrent(ctx, id)
         const before = await reader.toReply(ctx, row)
         const leadOwners = await leadOwnersOf(ctx, table, id)
-        const removal = async () => {
-          const done = await write(ctx, events.delete, { entity, input: {}, id, before }, async (ctx) => {
+        const removal = () =>
+          write(ctx, events.delete, { entity, input: {}, id, before }, async (ctx) => {
             await settleRules(ctx, { entity, id, noun: d.noun }, replacement)
             await d.beforeDelete?.(ctx, row)
             await runDeleteHooks(ctx, entity, id)
@@ -148,17 +148,8 @@ function removing({ d, facts, below, stored }: ResourceParts, reader: RecordRead
             if (d.refersTo !== undefined) await saveStoredReferences(ctx, { entity, id }, [])
             await detachReferrers(ctx, { table, id })
             await stored.delete(ctx, id)
-            return { id, entity: null }
+            return { id, entity: null, leadOwners }
           })
-          const { eventId } = done
-          if (leadOwners && eventId !== null)
-            await ctx.db
-              .updateTable('events')
-              .set({ lead_owners: JSON.stringify(leadOwners) })
-              .where('id', '=', eventId)
-              .execute()
-          return done
-        }
         await (below.restore !== undefined ? archiveThenDelete(ctx, { entity, table, id }, removal) : removal())
       })
     },

@@ -92,6 +92,7 @@ export async function record(
   event: AccordEvent,
   before: Snapshot | null,
   after: Snapshot | null,
+  leadOwners: readonly number[] | null = null,
 ): Promise<number> {
   const owner = (after ?? before)?.user_id
   const { maxLoggedTextLength = Number.POSITIVE_INFINITY } = sightOf(ctx, event.entityType)
@@ -116,6 +117,7 @@ export async function record(
     changed: JSON.stringify(event.changed ?? []),
     restored: event.restored ? 1 : 0,
     owner_id: typeof owner === 'number' ? owner : null,
+    lead_owners: leadOwners && JSON.stringify(leadOwners),
     workflow_run_id: ctx.workflowRun ?? null,
     first_event_id: ctx.unit?.firstEventId ?? null,
     created_at: event.timestamp,

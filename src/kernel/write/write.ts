@@ -57,6 +57,8 @@ export interface Outcome<Id extends number | null = number> {
   entity: Snapshot | null
   /** The names of changed fields that no reply contains, such as a password. */
   hidden?: string[]
+  /** The owners of the leads that showed a deleted record; null without such leads. */
+  leadOwners?: readonly number[] | null
 }
 
 class DryRun extends Error {
@@ -199,7 +201,9 @@ export async function write<Id extends number | null = number>(
     const logged = about.isAlsoBare ? { ...after, name } : after
     // A dry run logs only deletions, because the archive needs the id of the deletion event.
     const isRecorded = isChange && (deleted || !ctx.dryRun)
-    const eventId = isRecorded ? await record(ctx, logged, about.before ?? null, outcome.entity) : null
+    const eventId = isRecorded
+      ? await record(ctx, logged, about.before ?? null, outcome.entity, outcome.leadOwners)
+      : null
     ctx.unit.after.push(after)
     if (logged !== after) ctx.unit.after.push(logged)
     return { ...outcome, eventId }

@@ -17,7 +17,7 @@ type Counts = Reply<'handOverLeads'>['data']
 
 const atOnce = 100
 
-/** What a lead takes along: the table, the operation whose right it needs, and its ids. */
+/** The records that can go with a lead: table, operation that changes them, ids. */
 const companions = {
   person: {
     table: 'persons',
@@ -125,10 +125,12 @@ export const handOverHandlers = {
       await checkOwners(ctx, errors, body.user_ids)
       errors.throwIfAny()
       const owned = (await leads.query(ctx, { user_id: [id] })).clearSelect().clearOrderBy()
-      const rows = await owned.select(sql<number>`leads.id`.as('id')).orderBy('leads.id').execute()
-      const ids = rows.map((row) => row.id)
+      const { total } = await owned.select(({ fn }) => fn.countAll<number>().as('total')).executeTakeFirstOrThrow()
+      const first = owned.select(sql<number>`leads.id`.as('id')).orderBy('leads.id').limit(atOnce)
       const user_ids = body.user_ids.filter((each) => each !== id)
-      const counts = await handOver(ctx, user_ids.length === 0 ? [] : ids.slice(0, atOnce), { ...body, user_ids })
-      return replyOf({ ...counts, remaining: ids.length - counts.leads })
+      const rows = user_ids.length === 0 ? [] : await first.execute()
+      const ids = rows.map((row) => row.id)
+      const counts = await handOver(ctx, ids, { ...body, user_ids })
+      return replyOf({ ...counts, remaining: Number(total) - counts.leads })
     }),
 } satisfies Partial<Handlers>

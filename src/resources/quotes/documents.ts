@@ -14,14 +14,18 @@ import { companyOf, type StoredCompany, withLogo } from '../configuration/compan
 import { addFile, attachFile } from '../files/attach.ts'
 import type { PrintedQuote } from './document.ts'
 
-/** What a PDF shows, as it is stored. */
+/** The contents of a PDF in their stored form: the seller names its logo by the id of a file. */
 export type QuoteDocument = Omit<PrintedQuote, 'seller'> & { seller: StoredCompany }
 
+/** Returns the day that the PDF of a quote shows, YYYY-MM-DD. */
+export const printedDateOf = (ctx: Context, { sent_at, created_at }: Schema<'Quote'>): string =>
+  today(new Date(sent_at ?? created_at), ctx.services.config.timezone)
+
 export async function documentOf(ctx: Context, quote: Schema<'Quote'>): Promise<QuoteDocument> {
-  const { timezone, appName, locale, currency } = ctx.services.config
+  const { appName, locale, currency } = ctx.services.config
   return {
     quote,
-    date: today(new Date(quote.sent_at ?? quote.created_at), timezone),
+    date: printedDateOf(ctx, quote),
     seller: await companyOf(ctx),
     organization: await organizationOf(ctx, quote.person_id),
     replaces: await numberOf(ctx, quote.revises_id),

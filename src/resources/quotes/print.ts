@@ -1,12 +1,14 @@
 // Prints a quote as a PDF. document.ts has the layout, and print.entry.ts draws the
 // PDF in a subprocess.
+import type { Schema } from '../../contract/types.ts'
+import type { Context } from '../../kernel/context.ts'
 import { download } from '../../kernel/files/download.ts'
 import { draw } from '../../kernel/files/drawing.ts'
 import type { Handler } from '../../kernel/handler.ts'
 import { programAt } from '../../kernel/runtime/offload.ts'
 import { withLogo } from '../configuration/company.ts'
 import type { PrintedQuote } from './document.ts'
-import { documentOf, sentPdf } from './documents.ts'
+import { documentOf, printedDateOf, sentPdf } from './documents.ts'
 import type * as Entry from './print.entry.ts'
 import { quotes } from './resource.ts'
 
@@ -17,12 +19,15 @@ const maxSubjectLength = 200
 
 export const printQuote: Handler<'printQuote'> = async (ctx, { params }) => {
   const quote = await quotes.get(ctx, params.id)
-  const document = await documentOf(ctx, quote)
   const drawn = (printed: PrintedQuote): Promise<Buffer> => draw(ctx, print, printed)
-  const sent = await sentPdf(ctx, quote.id, drawn)
-  const body = sent ?? (await drawn({ ...document, seller: await withLogo(ctx, document.seller) }))
-  const parts = ['Quote', quote.number ?? [], shortened(quote.subject), document.date].flat()
+  const body = (await sentPdf(ctx, quote.id, drawn)) ?? (await drawn(await draft(ctx, quote)))
+  const parts = ['Quote', quote.number ?? [], shortened(quote.subject), printedDateOf(ctx, quote)].flat()
   return download({ mediaType: 'application/pdf', body, name: `${parts.join('_')}.pdf` })
+}
+
+async function draft(ctx: Context, quote: Schema<'Quote'>): Promise<PrintedQuote> {
+  const document = await documentOf(ctx, quote)
+  return { ...document, seller: await withLogo(ctx, document.seller) }
 }
 
 function shortened(subject: string): string {

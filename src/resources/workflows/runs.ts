@@ -38,6 +38,7 @@ export const listWorkflowRuns: Handler<'listWorkflowRuns'> = async (ctx, { param
 
 /** Returns the workflows of runs, by the id of the run. Lacks deleted workflows. */
 export async function workflowsOf({ db }: Context, runIds: readonly number[]) {
+  if (runIds.length === 0) return new Map<number, { id: number; name: string }>()
   const rows = await db
     .selectFrom('workflow_runs')
     .innerJoin('workflows', 'workflows.id', 'workflow_runs.workflow_id')
