@@ -288,9 +288,22 @@ export interface ImportErrorsTable {
   cells: Generated<string>
 }
 
-export interface ImportPersonsTable {
+export interface ImportRecordsTable {
+  id: Generated<number>
   import_id: number
-  person_id: number
+  entity_type: string
+  record_id: number
+  did: 'created' | 'updated' | 'deleted' | 'matched'
+}
+
+export interface ImportRemaindersTable {
+  id: Generated<number>
+  import_id: number
+  entity_type: string
+  record_id: number
+  field: string | null
+  reason: string
+  message: string
 }
 
 export interface ImportsTable {
@@ -303,7 +316,6 @@ export interface ImportsTable {
   process_in_queue: Generated<number>
   file_id: number | null
   error_file_id: number | null
-  state: Generated<'pending' | 'validating' | 'validated' | 'invalid' | 'processing' | 'completed' | 'failed' | 'cancelled'>
   processed_rows_count: Generated<number>
   invalid_rows_count: Generated<number>
   errors_count: Generated<number>
@@ -331,6 +343,9 @@ export interface ImportsTable {
   changes: Generated<string>
   warnings: Generated<string>
   missing_names: Generated<'refuse' | 'fill'>
+  preview: string | null
+  undo: string | null
+  state: Generated<'pending' | 'validating' | 'validated' | 'invalid' | 'processing' | 'completed' | 'failed' | 'cancelled' | 'undoing' | 'undone'>
 }
 
 export interface InstallationTable {
@@ -1013,7 +1028,8 @@ export interface DB {
   idempotency_keys: IdempotencyKeysTable
   import_batches: ImportBatchesTable
   import_errors: ImportErrorsTable
-  import_persons: ImportPersonsTable
+  import_records: ImportRecordsTable
+  import_remainders: ImportRemaindersTable
   imports: ImportsTable
   installation: InstallationTable
   jobs: JobsTable

@@ -6,11 +6,11 @@ import { randomUUID } from 'node:crypto'
 import type { Db } from '../../db/store.ts'
 import type { IgnoredKey } from '../contract/input/normalize.ts'
 import { operations } from '../contract/operations.gen.ts'
-import type { EventBase, OperationFact, OperationId } from '../contract/types.ts'
+import type { EventBase, OperationFact, OperationId, Schema } from '../contract/types.ts'
 import { covers } from './auth/abilities.ts'
 import { forbidden, Problem } from './errors.ts'
 
-export type Origin = 'api' | 'session' | 'import' | 'web_form' | 'inbound_mail' | 'workflow' | 'campaign' | 'cli'
+export type Origin = Schema<'EventOrigin'>
 
 export interface CurrentUser {
   id: number

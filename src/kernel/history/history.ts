@@ -6,7 +6,7 @@ import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../context.ts'
 import { notFound } from '../errors.ts'
 import { sightOf, wasSeen } from '../query/event-visibility.ts'
-import type { QueryValues } from '../query/filter.ts'
+import { conditionField, conditions, type Fields, type QueryValues, valueField } from '../query/filter.ts'
 import { page } from '../query/page.ts'
 import type { Resource } from '../resource/definition.ts'
 import { derivedKeysOf } from '../write/event-log.ts'
@@ -40,6 +40,17 @@ async function locatePast(
   if ((await exists(ctx, id)) || !(await wasSeen(ctx, entity, sight.records, id))) throw notFound(noun, id)
 }
 
+/** The filters that the feed and the histories share. */
+export const logFields = ({ services }: Context): Fields => ({
+  token_id: valueField('events.token_id'),
+  origin: valueField('events.origin'),
+  changed: conditionField(
+    (keys) =>
+      sql<SqlBool>`exists (select 1 from ${services.store.dialect.jsonTexts('events.changed', 'field')}
+        where field.value in (${sql.join(keys)}))`,
+  ),
+})
+
 /**
  * Returns one page of a record's events, newest first. `id` is null for a singleton, such as the
  * configuration.
@@ -50,7 +61,13 @@ export async function historyPage(
   id: number | null,
   query: QueryValues,
 ): Promise<Schema<'HistoryPage'>> {
+  const { changed, ...others } = query
   const silent = id === null ? new Map<number, SilentChange[]>() : await silentChanges(ctx, entity, id)
+  const isWanted = ({ key }: SilentChange): boolean =>
+    changed === undefined || [key, key.replace(/_id$/, '')].some((each) => [changed].flat().includes(each))
+  // A silent change is in the event of another record, whose changed fields are not those of this one.
+  for (const [event, changes] of silent) if (!changes.some(isWanted)) silent.delete(event)
+  const filters = logFields(ctx)
   const rows = ctx.db
     .selectFrom('events')
     .leftJoin('tokens', 'tokens.id', 'events.token_id')
@@ -62,8 +79,12 @@ export async function historyPage(
         where('events.entity_id', id === null ? 'is' : '=', id),
         // Follow-up events repeat the fields of the create or update events before them.
         ...followUps.map((word) => where('events.name', 'not like', `%.${word}`)),
+        ...conditions(ctx, changed === undefined ? {} : { changed }, filters, []),
       ])
-      return silent.size === 0 ? own : where.or([own, where('events.id', 'in', [...silent.keys()])])
+      return where.and([
+        silent.size === 0 ? own : where.or([own, where('events.id', 'in', [...silent.keys()])]),
+        ...conditions(ctx, others, filters, []),
+      ])
     })
   const { rows: shown, links, meta } = await page(ctx, rows, query, { id: 'events.id' }, 'events.id')
   const labels = await ctx.services.fieldLabels(ctx, entity)

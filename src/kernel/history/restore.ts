@@ -232,6 +232,8 @@ async function bringRows(
   for (const { table, row } of rows.slice(1)) {
     // The slice's `onRestore` has already checked and written these values.
     if (table === 'unique_values') continue
+    // An archive of an earlier version may have rows of a table that is gone.
+    if (!relations.columns.has(table)) continue
     const name = ({ parent, column }: ForeignKey): string => `${parent} ${row[column]}`
     const gone = keysOf(relations, table).filter((key) =>
       archived.has(name(key)) ? lost.has(name(key)) : isGone(key, row),

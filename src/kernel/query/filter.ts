@@ -237,3 +237,11 @@ export function linkedField(table: string, owner: string, ownerColumn: string, v
       sql<SqlBool>`${sql.ref(owner)} in (select ${sql.ref(`link.${ownerColumn}`)} from ${sql.table(table)} as link where ${sql.ref(`link.${valueColumn}`)} in (${sql.join(values)}))`,
   )
 }
+
+/** Filters the records of an entity by the imports that created or changed them. */
+export const importedField = (entity: string): FilterField =>
+  conditionField(
+    (imports) =>
+      sql<SqlBool>`${sql.ref(`${entity}.id`)} in (select link.record_id from import_records as link
+        where link.import_id in (${sql.join(imports)}) and link.entity_type = ${entity} and link.did in ('created', 'updated'))`,
+  )

@@ -63,6 +63,7 @@ export const initialState = {
   errors: '[]',
   changes: '[]',
   warnings: '[]',
+  preview: null,
   summary: JSON.stringify({ created: 0, updated: 0, deleted: 0, skipped: 0 }),
   progress: 0,
   rows_count: null,
@@ -254,6 +255,7 @@ const resource = defineResource({
     errors: JSON.parse(row.errors) as Import['errors'],
     changes: JSON.parse(row.changes) as Import['changes'],
     warnings: JSON.parse(row.warnings) as Import['warnings'],
+    preview: row.preview === null ? null : (JSON.parse(row.preview) as Import['preview']),
     summary: JSON.parse(row.summary) as Import['summary'],
     progress: row.progress,
     // `loadRelated` fills in the file.

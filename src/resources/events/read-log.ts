@@ -7,6 +7,7 @@ import type { OperationFact, Query, Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
 import { asSeen } from '../../kernel/history/field-changes.ts'
+import { logFields } from '../../kernel/history/history.ts'
 import { always, never, sightOf } from '../../kernel/query/event-visibility.ts'
 import { conditionField, conditions, timeField, valueField } from '../../kernel/query/filter.ts'
 import { newestEvent } from '../../kernel/write/event-log.ts'
@@ -66,6 +67,7 @@ export const eventFilters = (ctx: Context, query: Query<'listEvents'>): Conditio
       entity_type: query.entity_id === undefined ? conditionField(ofTypes) : valueField('events.entity_type'),
       entity_id: valueField('events.entity_id'),
       actor_id: valueField('events.actor_id'),
+      ...logFields(ctx),
       request_id: valueField('events.request_id'),
       occurred_at: timeField('events.created_at'),
     },

@@ -4,7 +4,7 @@
 import { sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import { type Context, canCall, warn } from '../../kernel/context.ts'
-import { linkedField, moneyField, textField, timeField, valueField } from '../../kernel/query/filter.ts'
+import { importedField, linkedField, moneyField, textField, timeField, valueField } from '../../kernel/query/filter.ts'
 import { idsInSight, visible, withoutVisibility } from '../../kernel/query/visibility.ts'
 import { defineResource } from '../../kernel/resource/define-resource.ts'
 import { checkReference, expandReferences } from '../../kernel/resource/references.ts'
@@ -118,6 +118,7 @@ export const leads = defineResource(
       lead_pipeline_stage_id: valueField('leads.lead_pipeline_stage_id'),
       stage_code: textField('lead_pipeline_stages.code'),
       tag_id: linkedField('lead_tags', 'leads.id', 'lead_id', 'tag_id'),
+      import_id: importedField('leads'),
       product_id: linkedField('lead_products', 'leads.id', 'lead_id', 'product_id'),
       lead_value: moneyField('leads.lead_value'),
       // The column is a date and not a time, so its filter is `valueField`.

@@ -275,7 +275,8 @@ export async function nextPersons(
     import_id === null
       ? all
       : all.where(
-          sql<SqlBool>`persons.id in (select link.person_id from import_persons as link where link.import_id = ${import_id})`,
+          sql<SqlBool>`persons.id in (select link.record_id from import_records as link
+            where link.import_id = ${import_id} and link.entity_type = 'persons' and link.did <> 'deleted')`,
         )
   const page = within
     .select(['persons.id', 'persons.name', 'persons.emails'])

@@ -7,7 +7,14 @@ import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import type { Handlers } from '../../kernel/handler.ts'
 import type { SqlCaller } from '../../kernel/query/caller-query.ts'
-import { conditionField, likePattern, linkedField, textField, valueField } from '../../kernel/query/filter.ts'
+import {
+  conditionField,
+  importedField,
+  likePattern,
+  linkedField,
+  textField,
+  valueField,
+} from '../../kernel/query/filter.ts'
 import { idsInSight, visible, visibleOwner } from '../../kernel/query/visibility.ts'
 import { defineResource } from '../../kernel/resource/define-resource.ts'
 import { exportOf } from '../../kernel/resource/export.ts'
@@ -63,6 +70,7 @@ export const organizations = defineResource(
           return sql<SqlBool>`coalesce(${country}, '') in (${sql.join(wanted.map((each) => String(each).toUpperCase()))})`
         }),
       tag_id: linkedField('organization_tags', 'organizations.id', 'organization_id', 'tag_id'),
+      import_id: importedField('organizations'),
     },
     searchDocument,
     search: [

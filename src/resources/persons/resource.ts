@@ -3,7 +3,7 @@ import { sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import { assertCanCall, type Context, canCall } from '../../kernel/context.ts'
 import { inUse, ValidationErrors } from '../../kernel/errors.ts'
-import { flagField, linkedField, textField, valueField } from '../../kernel/query/filter.ts'
+import { flagField, importedField, linkedField, textField, valueField } from '../../kernel/query/filter.ts'
 import { idsInSight, visible } from '../../kernel/query/visibility.ts'
 import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
 import { nameKey } from '../../kernel/resource/named-references.ts'
@@ -156,6 +156,7 @@ export const persons = defineResource(
       organization_id: valueField('persons.organization_id'),
       user_id: valueField('persons.user_id'),
       tag_id: linkedField('person_tags', 'persons.id', 'person_id', 'tag_id'),
+      import_id: importedField('persons'),
       subscribed: flagField('persons.subscribed'),
     },
     searchDocument,

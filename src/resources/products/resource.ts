@@ -3,7 +3,7 @@
 import { operations } from '../../contract/operations.gen.ts'
 import type { Schema } from '../../contract/types.ts'
 import { canCall } from '../../kernel/context.ts'
-import { linkedField, moneyField, textField, valueField } from '../../kernel/query/filter.ts'
+import { importedField, linkedField, moneyField, textField, valueField } from '../../kernel/query/filter.ts'
 import { defineResource } from '../../kernel/resource/define-resource.ts'
 import { nameKey, skuKey } from '../../kernel/resource/named-references.ts'
 import { unique } from '../../kernel/resource/references.ts'
@@ -52,6 +52,7 @@ export const products = defineResource(
       available: valueField('products.available'),
       warehouse_id: linkedField('product_inventories', 'products.id', 'product_id', 'warehouse_id'),
       tag_id: linkedField('product_tags', 'products.id', 'product_id', 'tag_id'),
+      import_id: importedField('products'),
     },
     searchDocument,
     search: [

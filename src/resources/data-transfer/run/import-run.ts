@@ -20,8 +20,14 @@ export interface ImportRun {
 
 const lockMs = 60_000
 
+/** The request id of all events of an import. */
+export const requestOf = (id: number): string => `import-${id}`
+
 /** Returns a context with the current time and without a user. */
-export const runContext = ({ services }: ImportRun): Context => systemContext(services, 'import')
+export const runContext = ({ services, id }: Pick<ImportRun, 'services' | 'id'>): Context => ({
+  ...systemContext(services, 'import'),
+  requestId: requestOf(id),
+})
 
 /** Returns the import row. Throws `ImportStop` when the import was deleted. */
 export async function findImport({ db }: Context, id: number): Promise<ImportRow> {

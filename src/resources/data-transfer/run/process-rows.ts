@@ -8,6 +8,7 @@ import { addToCounts, clearErrors, saveErrors } from '../report/row-errors.ts'
 import { type ImportRow, planOf } from '../settings.ts'
 import { type Batch, batchSize, readAhead, readTable } from './batches.ts'
 import { asImportUser, findImport, type ImportRun, lockImport, runContext, unlockImport } from './import-run.ts'
+import { rememberRecords } from './imported-records.ts'
 import { applyLines, type BatchStep, progressOf, runBatches } from './run-batches.ts'
 import { completeImport, failImport, importFault, storeState } from './states.ts'
 
@@ -98,13 +99,13 @@ async function importRows(ctx: InTransaction, run: ImportRun, batch: Batch): Pro
   const plan = planOf(row)
   const summary = JSON.parse(row.summary) as Summary
   const own: Summary = { created: 0, updated: 0, deleted: 0, skipped: 0 }
-  const persons = new Set<number>()
+  const records: number[] = []
   const failing = await applyLines(ctx, row, batch, async (ctx, { draft, reading }, known) => {
     const { did, id } = await applyRow(ctx, plan, draft, reading(), known)
     own[did]++
-    if (plan.type === 'persons' && did !== 'deleted') persons.add(id)
+    if (did !== 'deleted') records.push(id)
   })
-  await rememberPersons(ctx, row.id, [...persons])
+  await rememberRecords(ctx, row, records)
   own.skipped = failing.filter(({ isImported }) => !isImported).length
   const counts = addToCounts(before, failing)
   if (row.validation_strategy === 'stop-on-errors' && counts.errors_count > row.allowed_errors)
@@ -137,19 +138,6 @@ async function importRows(ctx: InTransaction, run: ImportRun, batch: Batch): Pro
   }
   await storeState(ctx, row, changes)
   return { ...row, ...changes }
-}
-
-/**
- * Stores the ids of the persons that the import created or changed, for campaigns to these persons.
- */
-async function rememberPersons({ db }: Context, importId: number, ids: readonly number[]): Promise<void> {
-  if (ids.length === 0) return
-  const rows = ids.map((id) => ({ import_id: importId, person_id: id }))
-  await db
-    .insertInto('import_persons')
-    .values(rows)
-    .onConflict((conflict) => conflict.doNothing())
-    .execute()
 }
 
 /**

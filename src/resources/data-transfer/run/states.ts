@@ -85,6 +85,7 @@ export const beginProcessing = (
             ...initialState,
             changes: row.changes,
             warnings: row.warnings,
+            preview: row.preview,
             rows_count: row.rows_count,
             started_at: now(ctx),
           }),

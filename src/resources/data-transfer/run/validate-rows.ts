@@ -16,6 +16,7 @@ import {
 import { type ReportedRow, stops, takenOver } from '../errors.ts'
 import { countRows } from '../read-file/open-file.ts'
 import { addChanges, addLeftOut, createNotices, warningsOf } from '../report/notices.ts'
+import { addPreview, addRow, createPreview, type Preview } from '../report/preview.ts'
 import { addToCounts, saveErrors } from '../report/row-errors.ts'
 import { initialState } from '../resource.ts'
 import { type ImportRow, planOf } from '../settings.ts'
@@ -45,7 +46,10 @@ export async function validateRows(run: ImportRun): Promise<boolean> {
     }
     const index = createDryRunIndex()
     const notices = createNotices()
-    const notice = ({ lines }: Batch): void => {
+    const preview = createPreview()
+    const notice = ({ lines }: Batch, { failing, counted }: Tried): void => {
+      addPreview(preview, counted)
+      preview.skipped += failing.filter(({ isImported }) => !isImported).length
       for (const { draft } of lines) {
         addChanges(notices, [...draft.changes, ...draft.named.values()])
         addLeftOut(notices, table.headers, table.leftOut, draft.cells)
@@ -56,6 +60,7 @@ export async function validateRows(run: ImportRun): Promise<boolean> {
     await finishValidation(run, [], {
       changes: JSON.stringify([...notices.changes.values()]),
       warnings: JSON.stringify(warningsOf(notices, table.findings)),
+      preview: JSON.stringify(preview),
     })
   } catch (error) {
     if (!stops(error, 'file', 'import')) throw error
@@ -69,13 +74,18 @@ export async function validateRows(run: ImportRun): Promise<boolean> {
 }
 
 /** Starts the dry run of a batch. Its errors are stored while the next batch runs. */
-function beginBatch(run: ImportRun, batch: Batch, index: DryRunIndex, notice: (batch: Batch) => void): BatchStep {
+function beginBatch(
+  run: ImportRun,
+  batch: Batch,
+  index: DryRunIndex,
+  notice: (batch: Batch, tried: Tried) => void,
+): BatchStep {
   const tried = tryBatch(run, batch, index)
   const finish = async (): Promise<true> => {
     endBatch(index)
-    const failing = await tried
-    notice(batch)
-    await storeBatch(run, batch, failing)
+    const result = await tried
+    notice(batch, result)
+    await storeBatch(run, batch, result.failing)
     return true
   }
   return { worked: tried, begun: tried, finish }
@@ -97,10 +107,14 @@ async function findValidating(ctx: Context, { id }: ImportRun): Promise<ImportRo
   return row
 }
 
-/**
- * Imports a batch in a transaction that is rolled back. Returns the refused rows with their errors.
- */
-function tryBatch(run: ImportRun, batch: Batch, index: DryRunIndex): Promise<ReportedRow[]> {
+interface Tried {
+  /** The refused rows with their errors. */
+  failing: ReportedRow[]
+  counted: Preview
+}
+
+/** Imports a batch in a transaction that is rolled back. */
+function tryBatch(run: ImportRun, batch: Batch, index: DryRunIndex): Promise<Tried> {
   return transaction(
     { ...runContext(run), dryRun: true },
     async (ctx) => {
@@ -108,16 +122,23 @@ function tryBatch(run: ImportRun, batch: Batch, index: DryRunIndex): Promise<Rep
       undoBatch(index)
       const row = await findImport(ctx, run.id)
       const plan = planOf(row)
-      return applyLines(ctx, row, batch, async (ctx, { draft, reading }, known) => {
+      const counted = createPreview()
+      const failing = await applyLines(ctx, row, batch, async (ctx, { draft, reading }, known) => {
         const read = reading()
         const { keys, made } = read
         const owner = findEarlierRecord(index, keys)
         // The record of an earlier batch was rolled back, so an update of the record cannot run.
         // `reading` has already validated the row against the schema.
-        if (owner !== undefined && plan.action === 'append') return addKeys(index, made, owner)
+        if (owner !== undefined && plan.action === 'append') {
+          counted.updated++
+          return addKeys(index, made, owner)
+        }
+        const { length } = ctx.unit.after
         const done = await applyRow(ctx, plan, draft, read, known)
-        return addResult(ctx, index, plan, draft, done, made)
+        await addResult(ctx, index, plan, draft, done, made)
+        addRow(counted, draft.row, done, plan.type, ctx.unit.after.slice(length))
       })
+      return { failing, counted }
     },
     { isLong: true, inParts: true },
   )
@@ -145,7 +166,7 @@ async function storeBatch(run: ImportRun, { from, lines }: Batch, failing: reado
 const finishValidation = (
   run: ImportRun,
   failing: readonly ReportedRow[],
-  findings: Partial<Pick<ImportRow, 'changes' | 'warnings'>> = {},
+  findings: Partial<Pick<ImportRow, 'changes' | 'warnings' | 'preview'>> = {},
 ): Promise<void> =>
   transaction(runContext(run), async (ctx) => {
     const row = await findValidating(ctx, run)
