@@ -11,6 +11,7 @@ import { jobs as removals } from './resources/activities/removal.ts'
 import { jobs as signInNotices } from './resources/authentication/notices.ts'
 import { jobs as passwordLinks } from './resources/authentication/password-links.ts'
 import { jobs as imports } from './resources/data-transfer/run/jobs.ts'
+import { undoImport } from './resources/data-transfer/undo/undo-run.ts'
 import { schedules as mailSchedules, jobs as mails } from './resources/emails/jobs.ts'
 import { jobs as campaignJobs, schedules as campaignSchedules } from './resources/marketing/jobs.ts'
 import { pipelineRemoval } from './resources/pipelines/resource.ts'
@@ -28,6 +29,7 @@ export const jobs: readonly AnyJob[] = [
   ...workflowRuns,
   ...webhookJobs,
   ...imports,
+  undoImport,
   ...campaignJobs,
   ...mails,
   userRemoval.job,

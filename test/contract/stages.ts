@@ -82,6 +82,7 @@ async function stageImports(world: World): Promise<void> {
     return id
   }
   await copy('startImport', { state: 'validated', rows_count: 1 })
+  await copy('undoImport', { state: 'completed', rows_count: 1 })
   await copy('cancelImport', { state: 'processing', rows_count: 1 })
   const failed = await copy('downloadImportErrorReport', { state: 'completed', rows_count: 1, invalid_rows_count: 1 })
   await store.db

@@ -37,12 +37,20 @@ export function bodyReader(document: object, operation: OperationId): BodyReader
   return reader
 }
 
-function readerOf(document: object, operation: OperationId): BodyReader {
-  const fact: OperationFact = operations[operation]
-  const { path, method } = fact
+/** Returns the keys that the JSON body of an operation may have. */
+export const bodyKeys = (document: object, operation: OperationId): ReadonlySet<string> =>
+  new Set(Object.keys((bodySchema(document, operation) as Shape).properties ?? {}))
+
+function bodySchema(document: object, operation: OperationId): unknown {
+  const { path, method } = operations[operation]
   const at = ['paths', path, method, 'requestBody', 'content', 'application/json', 'schema']
   const pointer = at.map((step) => step.replaceAll('~', '~0').replaceAll('/', '~1')).join('/')
-  const named = resolved(document, componentOf(document, `#/${pointer}`))
+  return resolved(document, componentOf(document, `#/${pointer}`))
+}
+
+function readerOf(document: object, operation: OperationId): BodyReader {
+  const fact: OperationFact = operations[operation]
+  const named = bodySchema(document, operation)
   const shape = JSON.parse(JSON.stringify(named, idsOnly)) as Shape
   const validate = compileInput({ type: 'object', properties: { requestBody: shape } })
   return (value, reading) => {

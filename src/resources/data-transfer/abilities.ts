@@ -10,7 +10,7 @@ import { openTable } from './read-file/open-file.ts'
 import { findImport } from './run/import-run.ts'
 import { type ImportRow, planOf } from './settings.ts'
 
-const abilityOf = (operation: OperationId) => ({ permission: null, ability: operations[operation].ability })
+export const abilityOf = (operation: OperationId) => ({ permission: null, ability: operations[operation].ability })
 
 /** Throws 403 for a token that may not update records of the imported type. */
 export const requireAbility = (ctx: Context, row: ImportRow): void =>

@@ -5,6 +5,8 @@ import { type Context, systemContext } from '../../kernel/context.ts'
 import { notFound, Problem } from '../../kernel/errors.ts'
 import { download } from '../../kernel/files/download.ts'
 import type { Handler, Handlers } from '../../kernel/handler.ts'
+import type { EventEntity } from '../../kernel/query/event-visibility.ts'
+import { page } from '../../kernel/query/page.ts'
 import { answering, inSteps } from '../../kernel/write/idempotency.ts'
 import { downloadBytes } from '../files/handlers.ts'
 import { fileRows } from '../files/rows.ts'
@@ -20,6 +22,7 @@ import { hasBegun, queueRun, type RunKind, runNow } from './run/start-run.ts'
 import { cancelRun } from './run/states.ts'
 import { sampleOf } from './samples.ts'
 import { analyzeFile } from './suggest-settings/analyze-file.ts'
+import { startUndo } from './undo/undo-run.ts'
 
 const maxRowsInRequest = 1000
 /**
@@ -134,7 +137,34 @@ const cancelImport: Handler<'cancelImport'> = async (ctx, { params }) => ({
   message: 'Import cancelled.',
 })
 
+const undoImport: Handler<'undoImport'> = async (ctx, { params }) => ({
+  data: await startUndo(ctx, params.id),
+  message: 'Import being undone.',
+})
+
+const listImportRemainders: Handler<'listImportRemainders'> = async (ctx, { params, query }) => {
+  await imports.assertVisible({ ...ctx, ifMatch: null }, params.id)
+  if (!canOpen(ctx, await findImport(ctx, params.id))) throw notFound('import', params.id)
+  const rows = ctx.db.selectFrom('import_remainders').selectAll().where('import_id', '=', params.id)
+  const {
+    rows: shown,
+    links,
+    meta,
+  } = await page(ctx, rows, query, { id: 'import_remainders.id' }, 'import_remainders.id')
+  const data = shown.map(({ id, entity_type, record_id: entity_id, field, reason, message }) => ({
+    id,
+    entity_type: entity_type as EventEntity,
+    entity_id,
+    field,
+    reason: reason as Schema<'ImportRemainderReason'>,
+    message,
+  }))
+  return { data, links, meta }
+}
+
 export const handlers = {
+  undoImport,
+  listImportRemainders,
   validateImport,
   startImport,
   cancelImport,

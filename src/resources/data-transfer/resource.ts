@@ -143,7 +143,8 @@ const maxHeaderLength = 1000
 
 /** Returns the custom attributes that the mapping names. A completed import needs none of them. */
 async function referencesInMapping(ctx: Context, row: Row): Promise<StoredReference[]> {
-  if ((row.mapping === null && row.constants === null) || row.state === 'completed') return []
+  if ((row.mapping === null && row.constants === null) || ['completed', 'undoing', 'undone'].includes(row.state))
+    return []
   const columns = await importColumns(ctx, row.type as ImportType)
   const mapped = Object.values(JSON.parse(row.mapping ?? '{}') as Mapping).flatMap(mappedFields)
   const fixed = Object.keys(JSON.parse(row.constants ?? '{}') as Constants)
@@ -191,6 +192,12 @@ async function attachSentFile(ctx: Context, id: number, body: Body): Promise<voi
     .where('id', '=', id)
     .execute()
   if (old !== null) await releaseFiles(ctx, owner, [old])
+}
+
+/** Returns the undo without the place where it continues. */
+function undoOf(text: string): Import['undo'] {
+  const { before: _before, done: _done, ...shown } = JSON.parse(text)
+  return shown
 }
 
 export const downloadPathOf = (operation: 'downloadImportFile' | 'downloadImportErrorReport', id: number): string =>
@@ -258,6 +265,7 @@ const resource = defineResource({
     preview: row.preview === null ? null : (JSON.parse(row.preview) as Import['preview']),
     summary: JSON.parse(row.summary) as Import['summary'],
     progress: row.progress,
+    undo: row.undo === null ? null : undoOf(row.undo),
     // `loadRelated` fills in the file.
     file: row.file_id === null ? null : { id: row.file_id, name: '', size: 0, content_type: '', url: '' },
     file_path: row.file_id === null ? null : downloadPathOf('downloadImportFile', row.id),
@@ -278,6 +286,7 @@ const resource = defineResource({
   refersTo: referencesInMapping,
   beforeDelete: async (ctx, { id, state }) => {
     if (state === 'processing') throw new Problem('state_conflict', 'The import is processing; cancel it first.')
+    if (state === 'undoing') throw new Problem('state_conflict', 'The import is being undone.')
     await ctx.db.updateTable('imports').set({ file_id: null, error_file_id: null }).where('id', '=', id).execute()
     await releaseFiles(ctx, { type: 'imports', id })
   },

@@ -76,6 +76,7 @@ export const beginProcessing = (
       imports.events.update,
       ['validated', 'failed', 'cancelled'],
       async (row) => {
+        if (row.undo !== null) throw new Problem('state_conflict', 'The undo of the import has begun.')
         requireAbility(ctx, row)
         if (!isRevived) requireOwn(ctx, row)
         isFirst = row.state === 'validated'
@@ -101,6 +102,32 @@ export const cancelRun = (ctx: Context, id: number): Promise<Schema<'Import'>> =
   transaction(ctx, (ctx) =>
     changeState(ctx, id, imports.events.update, ['processing'], async () => ({ state: 'cancelled' })),
   )
+
+/** Starts the undo, or continues one that has failed. `begin` checks it and returns its progress. */
+export const beginUndo = (
+  ctx: Context,
+  id: number,
+  begin: (row: ImportRow) => Promise<object>,
+): Promise<Schema<'Import'>> =>
+  changeState(ctx, id, imports.events.update, ['completed', 'failed', 'cancelled'], async (row) => ({
+    undo: JSON.stringify(await begin(row)),
+    state: 'undoing',
+  }))
+
+export async function completeUndo(ctx: Context, id: number, undo: string): Promise<void> {
+  await changeState(ctx, id, imports.events.update, ['undoing'], async () => ({ undo, state: 'undone' }))
+  await saveStoredReferences(ctx, { entity: 'imports', id }, [])
+}
+
+/** Ends an undo whose job has failed for good. It can be started again, and continues. */
+export const failUndo = (ctx: Context, id: number, cause: string): Promise<void> =>
+  transaction(ctx, async (ctx) => {
+    const row = await ctx.db.selectFrom('imports').selectAll().where('id', '=', id).executeTakeFirst()
+    if (row?.state !== 'undoing') return
+    const failing = [importFault(cause, 'import_failed')]
+    await saveErrors(ctx, id, failing)
+    await storeState(ctx, row, { ...addToCounts(row, failing), state: 'failed' })
+  })
 
 const aboutOf = (shown: Schema<'Import'>) => ({
   entity: 'imports',
