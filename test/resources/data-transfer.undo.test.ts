@@ -234,7 +234,10 @@ describe('an undo', () => {
         'products',
       ],
     })
-    expect((await undo(id, weak)).status).toBe(403)
+    expect((await undo(id, weak)).status).toBe(202)
+    await server.work()
+    expect((await get(`${path}/${id}`)).undo).toMatchObject({ deleted: 0, remaining: 2 })
+    expect(await get(`${path}/${id}/undo`, weak)).toMatchObject([{ reason: 'forbidden' }, { reason: 'forbidden' }])
   })
 
   it('does not count a workflow that the import started as an edit', async () => {
