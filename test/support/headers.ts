@@ -46,7 +46,14 @@ function createChecker(document: ContractDocument): Checked {
       const replies = (operation as { responses?: Record<string, { $ref?: string; headers?: object }> })?.responses
       // The contract does not describe refusals before routing and server failures.
       const reply = resolve(document, replies?.[String(status)])
-      if (reply === undefined) return []
+      if (reply === undefined) {
+        const missing = operation && { 409: 'Conflict', 412: 'VersionMismatch' }[status]
+        return missing === undefined
+          ? []
+          : [
+              `${method} ${place?.path} answered ${status}, which the contract does not declare. Add to its responses: '${status}': { $ref: '#/components/responses/${missing}' }`,
+            ]
+      }
       const declared = new Map(
         Object.entries(reply.headers ?? {}).map(([name, header]) => [
           name,
