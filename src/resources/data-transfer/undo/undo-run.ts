@@ -30,7 +30,7 @@ export const startUndo = (ctx: Context, id: number): Promise<Schema<'Import'>> =
       return progressOf(ctx, row)
     })
     if (!ctx.dryRun) {
-      await enqueue(ctx, undoImport, { import_id: id, user_id: ctx.user?.id ?? null }, { sequence: `import:${id}` })
+      await enqueue(ctx, undoImport, { import_id: id, user_id: ctx.user?.id ?? null })
       return shown
     }
     const trying = { ...ctx, ifMatch: null, origin: 'import', requestId: undoRequestOf(id) } as const
