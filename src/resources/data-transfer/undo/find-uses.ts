@@ -10,7 +10,7 @@ export async function findUses(ctx: Context, table: string, id: number): Promise
   const keys = relations.foreignKeys.filter((key) => key.parent === table && !isOwnRow(ctx, relations, key))
   if (keys.length === 0) return []
   const queries = keys.map(
-    (key) => sql`select ${userOf(relations, key)} as name
+    (key) => sql`select ${userOf(ctx, relations, key)} as name
       where exists (select 1 from ${sql.table(key.table)} where ${sql.ref(key.column)} = ${id})`,
   )
   const { rows } = await sql<{ name: string }>`${sql.join(queries, sql` union `)} order by 1`.execute(ctx.db)
@@ -23,11 +23,15 @@ const otherEnd = ({ foreignKeys }: Relations, key: ForeignKey): ForeignKey | und
   foreignKeys.find((other) => other.table === key.table && other !== key && isLink(other))
 
 /** Whether the rows of a table are parts of the record: its child rows, and its links to tags. */
-function isOwnRow({ services }: Context, relations: Relations, key: ForeignKey): boolean {
-  if (!isLink(key) || [...services.resources.values()].some((each) => each.table === key.table)) return false
+function isOwnRow(ctx: Context, relations: Relations, key: ForeignKey): boolean {
+  if (!isLink(key) || hasRecords(ctx, key)) return false
   const other = otherEnd(relations, key)
   return other === undefined || (other.parent === 'tags' && key.parent !== 'tags')
 }
 
-const userOf = (relations: Relations, key: ForeignKey): string =>
-  (isLink(key) ? otherEnd(relations, key)?.parent : undefined) ?? key.table
+/** Returns the table of the records with the reference: for a child row, the table of its parent. */
+const userOf = (ctx: Context, relations: Relations, key: ForeignKey): string =>
+  (hasRecords(ctx, key) ? undefined : otherEnd(relations, key)?.parent) ?? key.table
+
+const hasRecords = ({ services }: Context, { table }: ForeignKey): boolean =>
+  [...services.resources.values()].some((each) => each.table === table)
