@@ -1,4 +1,4 @@
-// What an import would do is counted by its validation, and what it did is found by filters.
+// A validation counts the expected changes, and filters find the records of an import.
 import { describe, expect, it } from 'vitest'
 import { given } from '../support/given.ts'
 import { csvOf, importing, path } from '../support/importing.ts'

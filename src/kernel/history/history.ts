@@ -65,7 +65,7 @@ export async function historyPage(
   const silent = id === null ? new Map<number, SilentChange[]>() : await silentChanges(ctx, entity, id)
   const isWanted = ({ key }: SilentChange): boolean =>
     changed === undefined || [key, key.replace(/_id$/, '')].some((each) => [changed].flat().includes(each))
-  // A silent change is in the event of another record, whose changed fields are not those of this one.
+  // A silent change is in the event of another record, with the changed fields of that record.
   for (const [event, changes] of silent) if (!changes.some(isWanted)) silent.delete(event)
   const filters = logFields(ctx)
   const rows = ctx.db

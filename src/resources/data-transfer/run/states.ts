@@ -103,7 +103,7 @@ export const cancelRun = (ctx: Context, id: number): Promise<Schema<'Import'>> =
     changeState(ctx, id, imports.events.update, ['processing'], async () => ({ state: 'cancelled' })),
   )
 
-/** Starts the undo, or continues one that has failed. `begin` checks it and returns its progress. */
+/** Starts or continues the undo. `begin` checks it and returns its progress. */
 export const beginUndo = (
   ctx: Context,
   id: number,

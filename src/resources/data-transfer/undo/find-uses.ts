@@ -1,4 +1,4 @@
-// Finds what refers to a record, from the foreign keys: leads, quotes, activities, e-mails and so on.
+// Finds the records that refer to a record by foreign keys: leads, quotes, e-mails and so on.
 import { sql } from 'kysely'
 import type { ForeignKey, Relations } from '../../../../db/dialect.ts'
 import type { Context } from '../../../kernel/context.ts'
@@ -29,7 +29,7 @@ function isOwnRow(ctx: Context, relations: Relations, key: ForeignKey): boolean 
   return other === undefined || (other.parent === 'tags' && key.parent !== 'tags')
 }
 
-/** Returns the table of the records with the reference: for a child row, the table of its parent. */
+/** Returns the table of the records with the reference. For a child row, this is its parent's. */
 const userOf = (ctx: Context, relations: Relations, key: ForeignKey): string =>
   (hasRecords(ctx, key) ? undefined : otherEnd(relations, key)?.parent) ?? key.table
 

@@ -55,7 +55,7 @@ const remove: Way = async (ctx, importId, record) => {
   const { record_id: id, entity_type: type } = record
   const resource = resourceOf(ctx, record)
   if (!(await resource.visibleIds(ctx, [id])).has(id)) return left(gone)
-  assertCanCall(ctx, operationsOf(type).remove)
+  assertCanCall(ctx, writesOf(type).remove)
   if ((await changesOf(ctx, importId, record)).length === 0) return left(unknown)
   if (await isEdited(ctx, importId, record))
     return left({ field: null, reason: 'edited', message: 'The record was changed since the import.' })
@@ -70,7 +70,7 @@ const revert: Way = async (ctx, importId, record) => {
   const { record_id: id, entity_type: type } = record
   const resource = resourceOf(ctx, record)
   if (!(await resource.visibleIds(ctx, [id])).has(id)) return left(gone)
-  const { update } = operationsOf(type)
+  const { update } = writesOf(type)
   assertCanCall(ctx, update)
   const changes = await changesOf(ctx, importId, record)
   if (changes.length === 0) return left(unknown)
@@ -82,7 +82,7 @@ const revert: Way = async (ctx, importId, record) => {
 
 const restore: Way = async (ctx, _importId, record) => {
   const resource = resourceOf(ctx, record)
-  assertCanCall(ctx, operationsOf(record.entity_type).remove)
+  assertCanCall(ctx, writesOf(record.entity_type).remove)
   if (await resource.exists(ctx, record.record_id)) return left()
   await resource.restore(ctx, record.record_id)
   return { did: 'restored', remainders: [] }
@@ -96,7 +96,7 @@ function resourceOf({ services }: Context, { entity_type: type }: ImportedRecord
   return resource as unknown as Resource<{ id: number }, unknown>
 }
 
-export function operationsOf(type: string): { update: OperationId; remove: OperationId } {
+export function writesOf(type: string): { update: OperationId; remove: OperationId } {
   const imported = type as ImportedType
   if (imported === 'tags') return { update: 'updateTag', remove: 'deleteTag' }
   return { update: operationOf(imported, 'update'), remove: operationOf(imported, 'remove') }
@@ -120,7 +120,7 @@ const changesOf = (
 
 /**
  * Returns whether the record was changed by others. Workflows that the import's events started, and
- * the undo itself, are no others.
+ * the undo itself, do not count.
  */
 async function isEdited(
   { db }: Context,

@@ -13,7 +13,7 @@ import { imports } from '../resource.ts'
 import { findImport } from '../run/import-run.ts'
 import { beginUndo, completeUndo, failUndo, storeState } from '../run/states.ts'
 import type { ImportRow } from '../settings.ts'
-import { operationsOf, type Remainder, undoRecord, undoRequestOf } from './undo-record.ts'
+import { type Remainder, undoRecord, undoRequestOf, writesOf } from './undo-record.ts'
 
 const pageSize = 50
 /** The maximum number of records that a dry run tries. */
@@ -58,7 +58,7 @@ const progressOf = (ctx: Context, { undo }: ImportRow): Progress =>
 async function checkUndo(ctx: Context, row: ImportRow): Promise<void> {
   if (!canOpen(ctx, row)) throw new Problem('forbidden', 'The import belongs to another user.')
   const types = await recordsOf(ctx, row.id).select('entity_type').distinct().execute()
-  for (const { entity_type: type } of types) assertCanCall(ctx, abilityOf(operationsOf(type).remove))
+  for (const { entity_type: type } of types) assertCanCall(ctx, abilityOf(writesOf(type).remove))
   const { created, updated, deleted } = JSON.parse(row.summary) as Schema<'ImportSummary'>
   if (types.length === 0 && created + updated + deleted > 0)
     throw new Problem('state_conflict', 'The import ran in an earlier version, which did not remember its records.')
