@@ -10,7 +10,8 @@ import type { ValidationErrors } from '../../kernel/errors.ts'
 import type { Writing } from '../../kernel/resource/define-resource.ts'
 import { stamp } from '../../kernel/runtime/clock.ts'
 import type { Snapshot } from '../../kernel/write/events.ts'
-import { defaultPipelineId, isStageLeaving } from '../pipelines/resource.ts'
+import { defaultPipelineId } from '../pipelines/moves.ts'
+import { isStageLeaving } from '../pipelines/resource.ts'
 
 interface Stage {
   id: number
