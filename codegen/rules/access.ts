@@ -99,6 +99,21 @@ export const eventsAreSettled: Rule = ({ operations, report }) => {
   }
 }
 
+/** A client that got no answer sends a POST again, and only the key prevents a second change. */
+export const retriesAreSafe: Rule = ({ operations, report }) => {
+  for (const { id, operation, at, method, isPublic, parameters } of operations) {
+    if (method !== 'post' || isPublic || operation['x-events'] === undefined) continue
+    if (!parameters.some(({ part }) => part.name === 'Idempotency-Key')) {
+      report(
+        at,
+        id,
+        'a client that repeats it changes things twice; add the parameter ' +
+          "$ref: '#/components/parameters/IdempotencyKey'.",
+      )
+    }
+  }
+}
+
 export const servedByDocs: Rule = ({ operations, report }) => {
   for (const { id, operation, at } of operations) {
     const by = operation['x-served-by']
