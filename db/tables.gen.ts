@@ -20,6 +20,12 @@ export interface ActivitiesTable {
   notify: Generated<number>
 }
 
+export interface ActivityExternalIdsTable {
+  activity_id: number
+  source: string
+  external_id: string
+}
+
 export interface ActivityFilesTable {
   id: Generated<number>
   activity_id: number
@@ -370,6 +376,12 @@ export interface LeadCountsTable {
   count: number
 }
 
+export interface LeadExternalIdsTable {
+  lead_id: number
+  source: string
+  external_id: string
+}
+
 export interface LeadPipelineStagesTable {
   id: Generated<number>
   lead_pipeline_id: number
@@ -533,6 +545,12 @@ export interface OrganizationActivitiesTable {
   activity_id: number
 }
 
+export interface OrganizationExternalIdsTable {
+  organization_id: number
+  source: string
+  external_id: string
+}
+
 export interface OrganizationTagsTable {
   organization_id: number
   tag_id: number
@@ -561,6 +579,12 @@ export interface PasswordResetsTable {
 export interface PersonActivitiesTable {
   person_id: number
   activity_id: number
+}
+
+export interface PersonExternalIdsTable {
+  person_id: number
+  source: string
+  external_id: string
 }
 
 export interface PersonNumbersTable {
@@ -596,6 +620,12 @@ export interface PersonsTable {
 export interface ProductActivitiesTable {
   product_id: number
   activity_id: number
+}
+
+export interface ProductExternalIdsTable {
+  product_id: number
+  source: string
+  external_id: string
 }
 
 export interface ProductInventoriesTable {
@@ -643,6 +673,12 @@ export interface QuoteDocumentsTable {
   printed: string
   logo_file_id: number | null
   file_id: number | null
+}
+
+export interface QuoteExternalIdsTable {
+  quote_id: number
+  source: string
+  external_id: string
 }
 
 export interface QuoteItemsTable {
@@ -991,6 +1027,7 @@ export interface WorkflowsTable {
 
 export interface DB {
   activities: ActivitiesTable
+  activity_external_ids: ActivityExternalIdsTable
   activity_files: ActivityFilesTable
   activity_participants: ActivityParticipantsTable
   archives: ArchivesTable
@@ -1019,6 +1056,7 @@ export interface DB {
   jobs: JobsTable
   lead_activities: LeadActivitiesTable
   lead_counts: LeadCountsTable
+  lead_external_ids: LeadExternalIdsTable
   lead_pipeline_stages: LeadPipelineStagesTable
   lead_pipelines: LeadPipelinesTable
   lead_products: LeadProductsTable
@@ -1035,19 +1073,23 @@ export interface DB {
   marketing_events: MarketingEventsTable
   migrations: MigrationsTable
   organization_activities: OrganizationActivitiesTable
+  organization_external_ids: OrganizationExternalIdsTable
   organization_tags: OrganizationTagsTable
   organizations: OrganizationsTable
   password_resets: PasswordResetsTable
   person_activities: PersonActivitiesTable
+  person_external_ids: PersonExternalIdsTable
   person_numbers: PersonNumbersTable
   person_tags: PersonTagsTable
   persons: PersonsTable
   product_activities: ProductActivitiesTable
+  product_external_ids: ProductExternalIdsTable
   product_inventories: ProductInventoriesTable
   product_tags: ProductTagsTable
   products: ProductsTable
   quote_activities: QuoteActivitiesTable
   quote_documents: QuoteDocumentsTable
+  quote_external_ids: QuoteExternalIdsTable
   quote_items: QuoteItemsTable
   quote_numbers: QuoteNumbersTable
   quote_tags: QuoteTagsTable

@@ -1,6 +1,7 @@
 // Turns values of replies into CSV cells, in the form that imports read. A list is
 // one cell, an address has one column per part, and a reference is the id of its record.
 import { componentOf } from '../../contract/input/open-schema.ts'
+import { externalIdText } from './external-ids.ts'
 
 export type Cell = string | number | boolean | null
 
@@ -108,6 +109,12 @@ type Address = Record<(typeof addressParts)[number], string | null> | null
 
 export const addressColumns = <Reply>(name: string, address: (reply: Reply) => Address): CsvColumns<Reply> =>
   addressParts.map((part) => ({ name: `${name}.${part}`, cell: (reply) => address(reply)?.[part] ?? null }))
+
+/** The column with the ids in other systems, in the form `hubspot:123`. */
+export const externalIds: CsvColumn<{ external_ids: Readonly<Record<string, string>> }> = listColumn(
+  'external_ids',
+  ({ external_ids }) => Object.entries(external_ids).map(([source, id]) => externalIdText(source, id)),
+)
 
 /** The columns with the times and the version, which come last in every export. */
 export const bookkeeping = plain('created_at', 'updated_at', 'version')

@@ -25,6 +25,7 @@ import type { Records, Sight } from '../query/event-visibility.ts'
 import type { FilterSource, QueryValues, SearchField } from '../query/filter.ts'
 import type { Rows, SortColumn } from '../query/page.ts'
 import type { Snapshot } from '../write/events.ts'
+import type { ExternalIdTable } from './external-ids.ts'
 
 /**
  * The values that the rules of a write may use. `current` is the row before an update; null on
@@ -42,7 +43,7 @@ export type Sorts<L extends OperationId> = Record<SortName<L>, SortColumn>
 /** The column or condition for each field that the list filters by. */
 export type Filters<L extends OperationId> = Record<FilterName<L>, FilterSource>
 
-export type RecordKey = 'name' | 'email' | 'sku'
+export type RecordKey = 'name' | 'email' | 'sku' | 'external_id'
 
 /** A key column of the table, and the function that converts a sent text to its form. */
 export interface KeyColumn {
@@ -224,6 +225,8 @@ export interface Definition<
   Columns,
 > extends RecordRules<Row, Body<U>, Data<G>, Sorts<L>, Filters<L>, BodyField<C, U>, Columns> {
   table: Table
+  /** The table of the records' external ids; without it, they have none. */
+  externalIds?: ExternalIdTable
   /**
    * The operationIds of the standard operations. Events, statuses and permissions are derived from
    * these operations in the contract.

@@ -22,6 +22,7 @@ const attendedBy = (column: 'user_id' | 'person_id') =>
 export const activities = defineResource({
   noun: 'activity',
   table: 'activities',
+  externalIds: { table: 'activity_external_ids', column: 'activity_id' },
   operations: {
     list: 'listActivities',
     get: 'getActivity',
@@ -114,6 +115,7 @@ export const activities = defineResource({
     files: [],
     ...noLinks(),
     parent_id: null,
+    external_ids: {},
     created_at: row.created_at,
     updated_at: row.updated_at,
     version: row.version,

@@ -44,6 +44,7 @@ export const leads = defineResource(
   withAttributes('leads', {
     noun: 'lead',
     table: 'leads',
+    externalIds: { table: 'lead_external_ids', column: 'lead_id' },
     operations: { list: 'listLeads', get: 'getLead', create: 'createLead', update: 'updateLead', delete: 'deleteLead' },
     rows: (ctx, db) =>
       db
@@ -211,6 +212,7 @@ export const leads = defineResource(
         // e-mails that the caller may see.
         emails_count: Number(row.has_emails),
         custom_attributes: {},
+        external_ids: {},
         created_at: row.created_at,
         updated_at: row.updated_at,
         version: row.version,

@@ -102,6 +102,7 @@ export const persons = defineResource(
   withAttributes('persons', {
     noun: 'person',
     table: 'persons',
+    externalIds: { table: 'person_external_ids', column: 'person_id' },
     namedBy: { keys: { name: nameKey, email: personsByEmail } },
     operations: {
       list: 'listPersons',
@@ -210,6 +211,7 @@ export const persons = defineResource(
         quotes_count: Number(row.quotes_count),
         activities_count: Number(row.activities_count),
         custom_attributes: {},
+        external_ids: {},
         created_at: row.created_at,
         updated_at: row.updated_at,
         version: row.version,

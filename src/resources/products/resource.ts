@@ -18,6 +18,7 @@ export const products = defineResource(
   withAttributes('products', {
     noun: 'product',
     table: 'products',
+    externalIds: { table: 'product_external_ids', column: 'product_id' },
     namedBy: { keys: { name: nameKey, sku: skuKey } },
     operations: {
       list: 'listProducts',
@@ -98,6 +99,7 @@ export const products = defineResource(
       available: row.available,
       tags: readTags(row.tags),
       custom_attributes: {},
+      external_ids: {},
       created_at: row.created_at,
       updated_at: row.updated_at,
       version: row.version,

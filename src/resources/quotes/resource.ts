@@ -207,6 +207,7 @@ export const quotes = defineResource(
   withAttributes('quotes', {
     noun: 'quote',
     table: 'quotes',
+    externalIds: { table: 'quote_external_ids', column: 'quote_id' },
     operations: {
       list: 'listQuotes',
       get: 'getQuote',
@@ -306,6 +307,7 @@ export const quotes = defineResource(
       leads: [],
       tags: readTags(row.tags),
       custom_attributes: {},
+      external_ids: {},
       created_at: row.created_at,
       updated_at: row.updated_at,
       version: row.version,
