@@ -3,6 +3,7 @@
 import { describe, expect, it } from 'vitest'
 import type { OperationId } from '../../src/contract/types.ts'
 import { given, validBody } from '../support/given.ts'
+import { importing } from '../support/importing.ts'
 import { newName } from '../support/names.ts'
 import { fact, facts } from '../support/schema.ts'
 import { useServer } from '../support/using.ts'
@@ -132,5 +133,91 @@ describe.each(upserts)('$id', ({ id, list, create }) => {
     if (isOpenToAll) expect(status).toBe(200)
     else expect([status, body.code, body.conflicts[0].id]).toEqual([409, 'unique_violation', null])
     expect(id).toBeTruthy()
+  })
+})
+
+describe('a reference by external id', () => {
+  it('stands wherever bodies refer to such a record, also in custom attributes', async () => {
+    const own = (source: string) => ({ external_ids: { [source]: newName('x') } })
+    const ref = ({ external_ids }: any) => {
+      const [[source, id] = []] = Object.entries(external_ids)
+      return { external_id: `${source}:${id}` }
+    }
+    const organization = await make.organization(own('sap'))
+    const person = (
+      await admin.post('/contacts/persons', { name: 'Ada', ...own('hubspot'), organization_id: ref(organization) })
+    ).body.data
+    expect(person.organization.id).toBe(organization.id)
+    const product = await make.product(own('shop'))
+    const lead = (
+      await admin.post('/leads', {
+        ...{ title: 'Deal', lead_value: 1, ...own('hubspot') },
+        person_id: ref(person),
+        products: [{ product_id: ref(product), quantity: 1, price: 2 }],
+      })
+    ).body.data
+    expect([lead.person.id, lead.products_amount]).toEqual([person.id, 2])
+    const quote = (
+      await admin.post('/quotes', {
+        ...bodyOf('createQuote'),
+        person_id: ref(person),
+        lead_id: ref(lead),
+        ...own('erp'),
+      })
+    ).body.data
+    expect((await admin.get(`/leads/${lead.id}/quotes`)).body.data).toMatchObject([{ id: quote.id }])
+    const activity = await admin.post('/activities', {
+      ...{ type: 'note', comment: 'Called' },
+      ...{ lead_ids: [ref(lead)], quote_ids: [ref(quote)], person_ids: [ref(person)] },
+      ...{ organization_ids: [ref(organization)], product_ids: [ref(product)] },
+    })
+    expect(activity.body.data).toMatchObject({ leads: [{ id: lead.id }], persons: [{ id: person.id }] })
+    await admin.post('/settings/attributes', {
+      ...{ entity_type: 'persons', code: 'deal', name: 'Deal', type: 'lookup', lookup_type: 'leads' },
+    })
+    const put = await admin.put(`/contacts/persons/${person.id}`, { custom_attributes: { deal: ref(lead) } })
+    expect(put.body.data?.custom_attributes).toEqual({ deal: lead.id })
+    const unknown = await admin.post('/leads', {
+      ...{ title: 'Deal', lead_value: 1, person_id: { external_id: 'hubspot:none' } },
+    })
+    expect(unknown.body.errors).toEqual({ person_id: ['No person has the external id hubspot:none.'] })
+  })
+
+  it('names no record that the caller may not see', async () => {
+    const person = await make.person({ external_ids: { hubspot: 'secret' }, user_id: 1 })
+    const limited = await addUser(server, newName('Limited'), { view: 'individual' })
+    const reply = await limited.post('/leads', {
+      ...{ title: 'Deal', lead_value: 1, person_id: { external_id: 'hubspot:secret' } },
+    })
+    expect(reply.body.errors).toEqual({ person_id: ['No person has the external id hubspot:secret.'] })
+    expect(person.id).toBeGreaterThan(0)
+  })
+})
+
+describe('external ids in files', () => {
+  it('are exported in one column, and read back by an import', async () => {
+    await make.person({ name: 'Ada', emails: [{ value: 'ada@x.example' }], external_ids: { hubspot: '1', sap: 'a:b' } })
+    const { text } = await admin.get('/contacts/persons/export', { headers: { accept: 'text/csv' } })
+    expect(text).toContain('hubspot:1|sap:a:b')
+    const run = importing(admin)
+    const table = 'name,emails,external_ids\nGrace,grace@x.example,hubspot:2|erp:7\n'
+    expect((await run.run('persons', table)).errors).toEqual([])
+    const grace = (await admin.get('/contacts/persons?external_id=hubspot:2')).body.data
+    expect(grace).toMatchObject([{ name: 'Grace', external_ids: { erp: '7', hubspot: '2' } }])
+    const wrong = await run.validate('persons', 'name,emails,external_ids\nEve,eve@x.example,7\n')
+    expect(wrong.errors).toMatchObject([{ row: 2, column: 'external_ids' }])
+  })
+
+  it('find the record of a row: an import of leads updates instead of doubling them', async () => {
+    const run = importing(admin)
+    const table = (value: number) =>
+      `title,lead_value,external_ids\nFirst,${value},crm:1\nSecond,${value},crm:2|erp:9\n`
+    expect((await run.run('leads', table(5))).summary).toMatchObject({ created: 2, updated: 0 })
+    expect((await run.run('leads', table(6))).summary).toMatchObject({ created: 0, updated: 2 })
+    expect((await run.validate('leads', 'title,external_ids\nBoth,crm:1|erp:9\n')).errors).toMatchObject([
+      { column: 'external_ids', code: 'unique_violation' },
+    ])
+    const leads = (await admin.get('/leads?external_id=crm:1,crm:2')).body.data
+    expect(leads.map((lead: any) => lead.lead_value)).toEqual([6, 6])
   })
 })

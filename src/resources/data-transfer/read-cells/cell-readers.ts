@@ -88,13 +88,13 @@ export const readNumbers = pointsReader(splitNumbers, phoneKey)
 export const readNames: CellReader = (cell) => entriesOf(cell, splitNames).map(String)
 
 /**
- * Parses external ids, `hubspot:123`. An entry without a system leaves the text unchanged, so that the
- * validator refuses it.
+ * Parses external ids, `hubspot:123`. An entry without a system, or two of one system, leave the text
+ * unchanged, so that the validator refuses it.
  */
 export const readExternalIds: CellReader = (cell) => {
   const entries = entriesOf(cell, splitNames).map((entry) => /^([^:]+):(.+)$/.exec(String(entry)))
-  if (entries.includes(null)) return cell
-  return Object.fromEntries(entries.map((entry) => [entry?.[1]?.trim() ?? '', entry?.[2]?.trim() ?? '']))
+  const ids = new Map(entries.map((entry) => [entry?.[1]?.trim() ?? '', entry?.[2]?.trim() ?? '']))
+  return entries.includes(null) || ids.size < entries.length ? cell : Object.fromEntries(ids)
 }
 
 /**
