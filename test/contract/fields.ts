@@ -188,6 +188,8 @@ const leaves = (value: unknown): unknown[] =>
 /** Returns the values of a field that a record shows: its own, or those of the records in it. */
 export function valuesAt(row: Row, field: string): unknown[] | undefined {
   if (Object.hasOwn(row, field)) return [row[field]].flat()
+  if (field === 'external_id' && row.external_ids)
+    return Object.entries(row.external_ids).map(([source, id]) => `${source}:${id}`)
   const parts = field.split('_')
   for (let at = parts.length - 1; at > 0; at--) {
     const [holder, key] = [parts.slice(0, at).join('_'), parts.slice(at).join('_')]

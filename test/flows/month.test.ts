@@ -1,6 +1,6 @@
 // A month of a small company: eight users, 192 leads from an import, a form and the team, two
-// pipelines, quotes, mails, a user who leaves and a reorganisation. The team keeps a book of its own,
-// and the figures of the server must equal it.
+// pipelines, quotes, mails, a user who leaves and a reorganization. The team keeps a book of its
+// own, and the figures of the server must equal it.
 import { beforeAll, describe, expect, it } from 'vitest'
 import { form as multipart } from '../support/form.ts'
 import { csvOf, importing } from '../support/importing.ts'

@@ -1,11 +1,11 @@
-// External ids of records of every type that has them: in bodies, replies, filters, references, exports,
-// events, deletion and restore; and the upsert by an external id.
+// External ids of records of every type that has them: in bodies, replies, filters, references,
+// exports, events, deletion and restore; and the upsert by an external id.
 import { describe, expect, it } from 'vitest'
 import type { OperationId } from '../../src/contract/types.ts'
 import { given, validBody } from '../support/given.ts'
 import { importing } from '../support/importing.ts'
 import { newName } from '../support/names.ts'
-import { fact, facts } from '../support/schema.ts'
+import { creatorOfUpsert, fact, facts } from '../support/schema.ts'
 import { useServer } from '../support/using.ts'
 import { addUser } from '../support/viewers.ts'
 
@@ -14,13 +14,10 @@ const { admin } = server
 const make = given(admin)
 
 /** Every upsert of the contract, with the list and the operation that creates. */
-const upserts = facts
-  .filter(([, { path }]) => path.endsWith('/external/{source}/{external_id}'))
-  .map(([id, { path }]) => {
-    const list = path.replace(/\/external\/.*/, '')
-    const create = facts.find(([, other]) => other.path === list && other.method === 'post')?.[0] as OperationId
-    return { id, list: list.replace('/api/admin', ''), create }
-  })
+const upserts = facts.flatMap(([id, { path }]) => {
+  const create = creatorOfUpsert(id) as OperationId | undefined
+  return create ? [{ id, list: path.replace(/^\/api\/admin|\/external\/.*$/g, ''), create }] : []
+})
 
 const known = (entity: string): number | undefined => (entity === 'users' || entity === 'persons' ? 1 : undefined)
 const bodyOf = (create: OperationId): Record<string, any> => {

@@ -2,8 +2,8 @@
 const statusOf = Symbol('status')
 
 /**
- * Marks a reply with the status of its response and returns it: 202 for work that continues after the
- * response, which the contract declares with `x-deferred`, and 200 for an upsert that updates.
+ * Marks a reply with the status of its response and returns it: 202 for work that continues after
+ * the response, which the contract declares with `x-deferred`, and 200 for an upsert that updates.
  */
 export const withStatus = <Reply extends object>(reply: Reply, status: 200 | 202): Reply => ({
   ...reply,

@@ -1,6 +1,6 @@
-// The ids of records in other systems: one for each system, unique for its system and type of record.
-// They are part of the reply, of bodies and of events; lists filter by them, and bodies refer to
-// records by them. An upsert finds its record by one.
+// The ids of records in other systems: one for each system, unique for its system and type of
+// record. They are part of the reply, of bodies and of events; lists filter by them, and bodies
+// refer to records by them. An upsert finds its record by one.
 import { sql } from 'kysely'
 import type { DB as Tables } from '../../../db/tables.gen.ts'
 import { bodyReader } from '../../contract/input/body-reader.ts'
@@ -118,8 +118,8 @@ interface UpsertInput {
 
 /**
  * Returns the handler that updates the record with an external id, or creates it. Answers 412 when
- * `If-None-Match: *` or `If-Match` forbids what would happen, and 409 when the caller may not see the
- * record with the id.
+ * `If-None-Match: *` or `If-Match` forbids what would happen, and 409 when the caller may not see
+ * the record with the id.
  */
 export function upsertHandler(d: AnyDefinition, at: ExternalIdTable, resource: AnyResource) {
   const { create, update } = d.operations

@@ -7,8 +7,8 @@ import { type NamedRecord, refuseNamed, rulesNaming } from '../history/stored-re
 import { capital } from '../values/format.ts'
 
 /**
- * Puts the record `by` in the place of a record in all rules that name it. Throws 422, with errors at
- * the parameter `at`, when a rule cannot name it.
+ * Puts the record `by` in the place of a record in all rules that name it. Throws 422, with errors
+ * at the parameter `at`, when a rule cannot name it.
  */
 export async function replaceInRules(
   ctx: Context,

@@ -25,11 +25,13 @@ export const emptyActivityFields = (): Pick<
   | 'schedule_to'
   | 'is_all_day'
   | 'notify'
+  | 'external_ids'
   | 'participants'
   | 'files'
   | keyof ReturnType<typeof noLinks>
   | 'parent_id'
 > => ({
+  external_ids: {},
   location: null,
   schedule_from: null,
   schedule_to: null,

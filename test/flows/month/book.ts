@@ -1,5 +1,6 @@
-// The team's own book of the month: what each lead is worth, who owns it, and what was won and lost.
-// It adds up in cents and never asks the server, so the figures of the server can be compared with it.
+// The team's own book of the month: what each lead is worth, who owns it, and what was won and
+// lost. It adds up in cents and never asks the server, so the figures of the server can be compared
+// with it.
 
 /** One lead in the book. */
 export interface Deal {

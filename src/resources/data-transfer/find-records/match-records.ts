@@ -1,7 +1,7 @@
 // Finds the record of a row. A record with an external id of the row matches first. Otherwise
-// organizations match by name, products by SKU, and leads by id. Persons match by e-mail address; rows without an address match by telephone number and
-// name. Records that the import's user cannot see never match, and their unique values are refused
-// as taken.
+// organizations match by name, products by SKU, and leads by id. Persons match by e-mail address;
+// rows without an address match by telephone number and name. Records that the import's user cannot
+// see never match, and their unique values are refused as taken.
 import { phoneKeys } from '../../../../db/schema/phone-numbers.ts'
 import type { Context } from '../../../kernel/context.ts'
 import { externalIdText } from '../../../kernel/resource/external-ids.ts'
@@ -25,8 +25,8 @@ const externalPrefix = 'external:'
 const isExternal = (key: string): boolean => key.startsWith(externalPrefix)
 
 /**
- * Returns the match keys of a row: its external ids, and the keys by which records of its type match
- * without them. A row without match keys creates a record.
+ * Returns the match keys of a row: its external ids, and the keys by which records of its type
+ * match without them. A row without match keys creates a record.
  */
 export function matchKeysOf(
   ctx: Context,

@@ -88,8 +88,8 @@ export const readNumbers = pointsReader(splitNumbers, phoneKey)
 export const readNames: CellReader = (cell) => entriesOf(cell, splitNames).map(String)
 
 /**
- * Parses external ids, `hubspot:123`. An entry without a system, or two of one system, leave the text
- * unchanged, so that the validator refuses it.
+ * Parses external ids, `hubspot:123`. An entry without a system, or two of one system, leave the
+ * text unchanged, so that the validator refuses it.
  */
 export const readExternalIds: CellReader = (cell) => {
   const entries = entriesOf(cell, splitNames).map((entry) => /^([^:]+):(.+)$/.exec(String(entry)))
