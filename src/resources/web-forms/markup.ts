@@ -2,7 +2,8 @@
 // JavaScript: the name of each input tells the server where the value belongs
 // (contract/input/form-fields.ts).
 import { escapeHtml as text } from '../../kernel/values/format.ts'
-import { inputText, localTime, partOf } from './initial-values.ts'
+import type { Texts } from '../../texts/texts.ts'
+import { inputText, localTime, partOf, typedNumber } from './initial-values.ts'
 import type { PublicField, PublicForm } from './public-form.ts'
 
 type Attributes = Record<string, string | boolean | null | undefined>
@@ -23,22 +24,22 @@ const attributes = (all: Attributes): string =>
  */
 export function formMarkup(form: PublicForm, zone: string): string {
   const fields = form.fields.filter(({ isShown }) => isShown)
-  return `<form class="accord-form" method="post" action="../${text(form.formId)}">
+  return `<form class="accord-form" lang="${form.texts.language}" dir="${form.texts.direction}" method="post" action="../${text(form.formId)}">
 <h1>${text(form.title)}</h1>
 ${form.description === null ? '' : `<p class="description">${text(form.description)}</p>\n`}<p class="problem" role="alert" hidden></p>
-${fields.map((field) => fieldMarkup(field, zone)).join('\n')}
+${fields.map((field) => fieldMarkup(field, zone, form.texts)).join('\n')}
 <div class="elsewhere" aria-hidden="true"><label>Website <input name="website" tabindex="-1" autocomplete="off"></label></div>
 <button type="submit">${text(form.button)}</button>
 </form>`
 }
 
-function fieldMarkup(field: PublicField, zone: string): string {
+function fieldMarkup(field: PublicField, zone: string, texts: Texts): string {
   const { entity, key, label, isRequired } = field
   const id = `accord-${entity}-${key}`
   const mark = isRequired ? ' <span class="required" aria-hidden="true">*</span>' : ''
   const problem = `<p class="problem" id="${id}-problem" hidden></p>`
   const at = ` data-field="${text(`${entity}.${key}`)}"`
-  const control = controlOf(field, id, zone)
+  const control = controlOf(field, id, { zone, texts })
   if (field.attribute.type === 'boolean')
     return `<div class="field"${at}><label class="choice">${control} <span>${text(label)}${mark}</span></label>${problem}</div>`
   if (['address', 'multiselect', 'checkbox'].includes(field.attribute.type))
@@ -55,14 +56,19 @@ const autocomplete: Readonly<Record<string, string>> = {
 }
 
 const addressParts = [
-  ['address', 'Street and number', 'street-address'],
-  ['postcode', 'Postal code', 'postal-code'],
-  ['city', 'City', 'address-level2'],
-  ['state', 'State or province', 'address-level1'],
-  ['country', 'Country (two-letter code)', 'country'],
+  ['address', 'form.street', 'street-address'],
+  ['postcode', 'form.postcode', 'postal-code'],
+  ['city', 'form.city', 'address-level2'],
+  ['state', 'form.state', 'address-level1'],
+  ['country', 'form.country', 'country'],
 ] as const
 
-function controlOf(field: PublicField, id: string, zone: string): string {
+interface Surroundings {
+  zone: string
+  texts: Texts
+}
+
+function controlOf(field: PublicField, id: string, { zone, texts }: Surroundings): string {
   const { entity, key, attribute, placeholder, isRequired: required, initial, options } = field
   const name = `${entity}[${key}]`
   const own = autocomplete[`${entity}.${key}`]
@@ -94,7 +100,7 @@ function controlOf(field: PublicField, id: string, zone: string): string {
       return addressParts
         .map(
           ([part, label, complete]) =>
-            `<label class="part" for="${id}-${part}">${label}</label><input${attributes({
+            `<label class="part" for="${id}-${part}">${text(texts.say(label))}</label><input${attributes({
               id: `${id}-${part}`,
               name: `${name}[${part}]`,
               value: partOf(initial, part),
@@ -115,7 +121,7 @@ function controlOf(field: PublicField, id: string, zone: string): string {
       return input({ type: 'datetime-local', value: localTime(initial, zone) })
     case 'number':
     case 'price':
-      return input({ type: 'text', inputmode: 'decimal' })
+      return input({ type: 'text', inputmode: 'decimal', value: typedNumber(initial, texts.locale) })
     case 'url':
       return input({ type: 'url' })
     default:
