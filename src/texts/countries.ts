@@ -1,4 +1,5 @@
-// The names of countries.
+// The names of countries in a language.
+import { countryCodes } from '../contract/input/formats.ts'
 
 const names = new Map<string, Intl.DisplayNames>()
 
@@ -7,4 +8,18 @@ export function countryName(code: string, { language }: { language: string }): s
   const known = names.get(language) ?? new Intl.DisplayNames([language, 'en'], { type: 'region' })
   names.set(language, known)
   return known.of(code) ?? code
+}
+
+const lists = new Map<string, readonly (readonly [code: string, name: string])[]>()
+
+/** Returns the codes and names of all countries, in the order of the language. */
+export function countriesOf(texts: { language: string }): readonly (readonly [code: string, name: string])[] {
+  const { compare } = new Intl.Collator([texts.language, 'en'])
+  const list =
+    lists.get(texts.language) ??
+    [...countryCodes]
+      .map((code) => [code, countryName(code, texts)] as const)
+      .sort(([, one], [, other]) => compare(one, other))
+  lists.set(texts.language, list)
+  return list
 }

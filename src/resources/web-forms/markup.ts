@@ -2,6 +2,7 @@
 // JavaScript: the name of each input tells the server where the value belongs
 // (contract/input/form-fields.ts).
 import { escapeHtml as text } from '../../kernel/values/format.ts'
+import { countriesOf } from '../../texts/countries.ts'
 import type { Texts } from '../../texts/texts.ts'
 import { inputText, localTime, partOf, typedNumber } from './initial-values.ts'
 import type { PublicField, PublicForm } from './public-form.ts'
@@ -97,19 +98,7 @@ function controlOf(field: PublicField, id: string, { zone, texts }: Surroundings
         )
         .join('')
     case 'address':
-      return addressParts
-        .map(
-          ([part, label, complete]) =>
-            `<label class="part" for="${id}-${part}">${text(texts.say(label))}</label><input${attributes({
-              id: `${id}-${part}`,
-              name: `${name}[${part}]`,
-              value: partOf(initial, part),
-              autocomplete: complete,
-              required: required && part !== 'state',
-              maxlength: part === 'country' ? '2' : null,
-            })}>`,
-        )
-        .join('')
+      return addressControls(field, id, texts)
     case 'email':
     case 'phone': {
       const type = attribute.type === 'email' ? 'email' : 'tel'
@@ -128,6 +117,30 @@ function controlOf(field: PublicField, id: string, { zone, texts }: Surroundings
       return input(textKinds[attribute.validation ?? ''] ?? { type: 'text' })
   }
 }
+
+function addressControls({ entity, key, initial, isRequired }: PublicField, id: string, texts: Texts): string {
+  return addressParts
+    .map(([part, label, complete]) => {
+      const value = partOf(initial, part)
+      const all = {
+        id: `${id}-${part}`,
+        name: `${entity}[${key}][${part}]`,
+        autocomplete: complete,
+        required: isRequired && part !== 'state',
+      }
+      const control =
+        part === 'country'
+          ? `<select${attributes(all)}><option value=""></option>${countryOptions(value, texts)}</select>`
+          : `<input${attributes({ ...all, value })}>`
+      return `<label class="part" for="${all.id}">${text(texts.say(label))}</label>${control}`
+    })
+    .join('')
+}
+
+const countryOptions = (chosen: string | undefined, texts: Texts): string =>
+  countriesOf(texts)
+    .map(([code, name]) => `<option${attributes({ value: code, selected: code === chosen })}>${text(name)}</option>`)
+    .join('')
 
 const textKinds: Readonly<Record<string, Attributes>> = {
   url: { type: 'url' },
@@ -166,7 +179,7 @@ export function formStyle({ colors }: PublicForm): string {
 .accord-form :is(input,select,textarea,button):focus-visible{outline:3px solid ${button}66;outline-offset:1px}
 .accord-form [aria-invalid=true]{border-color:${problem}!important}
 .accord-form .problem{margin:.3rem 0 0;font-size:.9375rem;color:${problem}}
-.accord-form .elsewhere{position:absolute;left:-9999px;width:1px;height:1px;overflow:hidden}
+.accord-form .elsewhere{position:absolute;inset-inline-start:-9999px;width:1px;height:1px;overflow:hidden}
 .accord-form button{margin:1.5rem 0 0;padding:.65rem 1.6rem;font:inherit;font-weight:600;color:${readableOn(button)};background:${button};border:0;border-radius:.4rem;cursor:pointer}
 .accord-form button[disabled]{opacity:.6;cursor:progress}
 .accord-form [hidden]{display:none}
