@@ -18,7 +18,7 @@ describe('forgotPassword', () => {
     [null, "Reset your password for L'<App> {x}", 'Hello', '60 minutes'],
   ])('mails in %s', async (language, subject, hello, minutes) => {
     const code = 'general.general.locale_settings.locale'
-    expect((await server.admin.put('/configuration', { values: { [code]: language } })).status).toBe(200)
+    expect((await server.admin.put('/settings/configuration', { values: { [code]: language } })).status).toBe(200)
     await server.anonymous.post('/forgot-password', { email: 'admin@example.com' })
     server.clock.advanceMs(2_000)
     await server.work()

@@ -56,9 +56,7 @@ describe('choosing a language', () => {
 
   it('reads tags as people write them', () => {
     const texts = ['de_de', ' FR-ca ', 'zh-hant-tw', 'xx', 'deutsch', 'de-', 'i', '', 'de-1996-1996', 'a'.repeat(40)]
-    expect(texts.map(canonicalTag)).toEqual(
-      ['de-DE', 'fr-CA', 'zh-Hant-TW', 'xx', null, null, null, null, null, null],
-    )
+    expect(texts.map(canonicalTag)).toEqual(['de-DE', 'fr-CA', 'zh-Hant-TW', 'xx', null, null, null, null, null, null])
   })
 })
 

@@ -21,6 +21,15 @@ describe('the language of a person', () => {
     expect(text).toMatch(/fr-CA/)
   })
 
+  it('is imported, in any form of the tag, and an invalid one is an error of its row', async () => {
+    const file = 'name,language\nErika,de_AT\nMarie,fr\nJo,\nEvil,Deutsch!'
+    const { errors_count } = await importing(server.admin).validate('persons', file)
+    expect(errors_count).toBe(1)
+    await importing(server.admin).run('persons', 'name,language\nErika,de_AT\nMarie,fr\nJo,')
+    const { body } = await server.admin.get(`${people}?sort=id`)
+    expect(body.data.map((each: any) => each.language)).toEqual(['de-AT', 'fr', null])
+  })
+
   it.each(['Deutsch!', 'de-1996-1996', '-', 'd'])('is not %j', async (language) => {
     const { status, body } = await server.admin.post(people, { name: 'Ada', language })
     expect([status, Object.keys(body.errors)]).toEqual([422, ['language']])

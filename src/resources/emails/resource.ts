@@ -30,9 +30,9 @@ import { checkComplete, contentColumns, type EmailBody, isEditable, type StoredE
 import { checkFolders, folderOfStatus, foldersAfterMove, foldersOf, loadFolders, storeFolders } from './folders.ts'
 import { checkNotSending, moveSending, queueIfDue, restoreSending } from './queue.ts'
 import { searchDocument } from './search-document.ts'
+import { ownerOf, senderOf } from './sender.ts'
 import { answerRecipients, inheritFrom, joinThread, newMessageId, referencesOf } from './threads.ts'
 import { emailsInSight, visibleEmail, wasInOpenFolder } from './visibility.ts'
-import { ownerOf, senderOf } from './sender.ts'
 
 type Email = Schema<'Email'>
 
