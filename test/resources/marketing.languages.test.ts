@@ -30,12 +30,12 @@ async function campaign(content = '<p>{%persons.name%}</p>') {
   await server.work()
   const mails = await Promise.all(
     smtp.received.map(async ({ to, from, raw }) => ({
-      to: to.join(),
-      envelope: from,
       ...(await PostalMime.parse(raw)),
+      address: to.join(),
+      envelope: from,
     })),
   )
-  return new Map(mails.map((mail) => [mail.to, mail]))
+  return new Map(mails.map((mail) => [mail.address, mail]))
 }
 const allow = async () =>
   expect((await server.admin.put('/settings/configuration', { values: { 'email.from_owner': true } })).status).toBe(200)
@@ -67,7 +67,7 @@ describe('a campaign', () => {
       const { html, text, page } = await unsubscribeIn(address)
       for (const each of [html, text, page]) expect(each).toContain(word)
       expect(page).toContain(`<html lang="${lang}" dir="ltr">`)
-      expect(page).toContain(`<strong><bdi>${address}</bdi></strong>`)
+      expect(page).toContain(`<bdi><strong>${address}</strong></bdi>`)
     }
   })
 
@@ -104,7 +104,7 @@ describe('an e-mail', () => {
     const { id } = await person(at('erika@example.com'))
     await allow()
     const mail = { to: ['erika@example.com'], subject: 'Hallo', html: '<p>Hallo</p>', person_id: id }
-    const { body } = await owner.post('/mails', mail)
+    const { body } = await owner.post('/emails', mail)
     expect([body.data.from, body.data.name ?? body.data.from_name]).toEqual([['ana@firm.example'], 'Ana Rep'])
     await server.work()
     const { from, replyTo } = await PostalMime.parse(smtp.received[0]?.raw ?? '')

@@ -85,7 +85,7 @@ async function page(ctx: Context, address: string, main: Main) {
   const app = ctx.services.config.appName
   const sentence = (key: TextKey): string => {
     const [before = '', after = ''] = say(key, { address: mark, app }).split(mark)
-    return `${escapeHtml(before)}<strong><bdi>${escapeHtml(address)}</bdi></strong>${escapeHtml(after)}`
+    return `${escapeHtml(before)}<bdi><strong>${escapeHtml(address)}</strong></bdi>${escapeHtml(after)}`
   }
   const body = `<!doctype html>
 <html lang="${language}" dir="${direction}">
