@@ -52,7 +52,7 @@ declare module './context.ts' {
     /** Returns the workflows of runs, by the id of the run. */
     workflowsOf: (ctx: Context, runIds: readonly number[]) => Promise<ReadonlyMap<number, { id: number; name: string }>>
     languages: Languages
-    /** Returns the texts of the first of these languages that has some, or else of the installation. */
+    /** Returns the texts of the first language that has some, or else of the installation. */
     textsFor: (ctx: Context, ...wanted: readonly (string | null | undefined)[]) => Promise<Texts>
     mailer: Mailer
     /** Runs CPU-bound work in subprocesses, so that it does not block the event loop. */

@@ -1,5 +1,5 @@
-// The languages of an installation: the shipped ones, and those in the folder `messages` of the data
-// folder. The first use reads the files; a change of them needs a restart.
+// The languages of an installation: the shipped ones, and those in the folder `messages` of the
+// data folder. The first use reads the files; a change of them needs a restart.
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { canonicalTag, withParents } from './tags.ts'
@@ -9,8 +9,8 @@ type Table = Readonly<Record<string, string>>
 
 export interface Languages {
   /**
-   * Returns the texts of the first wanted language that has some, or else of the installation. A tag
-   * without a region is written as in the installation, if that has the same language. The
+   * Returns the texts of the first wanted language that has some, or else of the installation. A
+   * tag without a region is written as in the installation, if that has the same language. The
    * installation may have a locale without texts: its texts are English, its formats are not.
    */
   pick(wanted: readonly (string | null | undefined)[], installation: string): Promise<Texts>

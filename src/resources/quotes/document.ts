@@ -272,7 +272,7 @@ const lines = (width: (row: number, count: number) => number): NonNullable<Conte
 type Writers = ReturnType<typeof writers>
 
 /**
- * Returns functions that write labels, numbers and dates for the locale, with Latin digits. Amounts have
+ * Returns functions that write labels, numbers and dates, with Latin digits. Amounts have
  * the decimals of the currency. A unit price may have more decimals, so that readers can recompute
  * the amounts.
  */

@@ -17,7 +17,7 @@ import { checkPerson, persons } from '../persons/resource.ts'
 import type { PublicField, PublicForm } from './public-form.ts'
 import { findNewPoints, rejectedValuesNote, withoutPaths } from './rejected-values.ts'
 import { isFirstSubmission } from './repeated-submissions.ts'
-import { exampleNumber, isBlank, readFieldValue, unreadable } from './submitted-values.ts'
+import { exampleNumber, isBlank, readFieldValue, unreadNumber } from './submitted-values.ts'
 
 /** The maximum length of the description of a lead, in characters. */
 const maxTextLength = 65_535
@@ -113,7 +113,7 @@ async function valuesOf(
     const value = isShown
       ? readFieldValue(attribute, Object.hasOwn(sent, key) ? sent[key] : undefined, locale)
       : await kept(ctx, field)
-    if (value === unreadable) {
+    if (value === unreadNumber) {
       errors.invalid(`${entity}.${key}`, `Must be a number such as ${exampleNumber(locale)}.`)
       unread.add(`${entity}.${key}`)
       continue

@@ -1,5 +1,5 @@
-// The errors of a submission in the language of the form. The rules say their errors in English. The
-// English texts `error.…` are these sentences, so they are the key to the other languages.
+// The errors of a submission in the language of the form. The rules say their errors in English.
+// The English texts `error.…` are these sentences, so they are the key to the other languages.
 import { Problem } from '../../kernel/errors.ts'
 import type { TextKey, Texts, TextValues } from '../../texts/texts.ts'
 
