@@ -615,6 +615,8 @@ export interface PersonsTable {
   subscribed: number | null
   subscribed_source: string | null
   subscribed_at: string | null
+  language: string | null
+  language_key: string | null
 }
 
 export interface ProductActivitiesTable {
@@ -935,6 +937,7 @@ export interface WebFormsTable {
   created_at: string
   updated_at: string
   version: Generated<number>
+  language: string | null
 }
 
 export interface WebhookDeliveriesTable {

@@ -186,8 +186,7 @@ export const statusesAreComplete: Rule = ({ document, operations, report }) => {
     if (codes.includes('206')) needed.set('416', 'it answers ranges')
     if (dryRun !== undefined) needed.set(dryRun, 'it supports a dry run')
     // A PUT that may answer 201 creates the record that its path names.
-    if (path.includes('{') && !(method === 'put' && codes.includes('201')))
-      needed.set('404', 'its path names a record')
+    if (path.includes('{') && !(method === 'put' && codes.includes('201'))) needed.set('404', 'its path names a record')
     if (resolve(document, operation.requestBody)) {
       for (const code of ['400', '413', '415', '422']) needed.set(code, 'it takes a body')
     }

@@ -128,6 +128,8 @@ function textsOf(name: string, schema: SchemaObject): string[] {
     `other${unique()}.example.com`,
     `<p>Other ${unique()}</p>`,
     '10.0.0.1',
+    'de-AT',
+    'fr',
   ]
   if (format === 'instant') return some
   const own = [sample(schema)].flat().map(String)

@@ -6,6 +6,7 @@ import type { Config } from '../../config/config.ts'
 import { serverOptions } from '../../installation/data-folder.ts'
 import { lookForInstallation } from '../../installation/installation.ts'
 import { openFiles } from '../../installation/open-files.ts'
+import { messageProblems } from '../../texts/languages.ts'
 import { type ReportOptions, report } from '../report.ts'
 import type { CheckResult } from './check-result.ts'
 import {
@@ -81,6 +82,7 @@ export async function doctorCommand(
     ['Outgoing e-mail', () => checkOutgoingMail(config)],
     ['Mailbox', () => checkMailbox(config)],
     ['Settings', () => checkSettings(config)],
+    ['Texts', () => messageProblems(config.dataDir)],
     ['Backups', () => checkBackups(config)],
     ['Leftovers', () => checkLeftovers(config)],
     ['Deprecated calls', withTables(checkDeprecatedUses)],

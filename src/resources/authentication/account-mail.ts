@@ -4,6 +4,7 @@ import { operations } from '../../contract/operations.gen.ts'
 import type { Context } from '../../kernel/context.ts'
 import { escapeHtml, oneLine } from '../../kernel/values/format.ts'
 import { withGracePeriod } from '../../mail/send-grace.ts'
+import type { Texts } from '../../texts/texts.ts'
 
 export interface Recipient {
   id: number
@@ -15,6 +16,8 @@ interface AccountMail {
   subject: string
   /** The paragraphs after the greeting. A paragraph that is an URL becomes a link. */
   paragraphs: readonly string[]
+  /** The texts of the installation's language; users have none of their own. */
+  texts: Texts
 }
 
 /**
@@ -33,10 +36,10 @@ export function pagesOf({ services: { config } }: Context): { signIn: string; re
 export async function sendAccountMail(
   { services: { mailer, clock, config } }: Context,
   { name, email }: Recipient,
-  { subject, paragraphs }: AccountMail,
+  { subject, paragraphs, texts }: AccountMail,
   signal: AbortSignal,
 ): Promise<void> {
-  const all = [`Hello ${oneLine(name)},`, ...paragraphs]
+  const all = [texts.say('account.greeting', { name: oneLine(name) }), ...paragraphs]
   await mailer.send(
     {
       messageId: `${randomUUID()}@${config.mailDomain}`,
