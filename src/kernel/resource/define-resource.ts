@@ -67,6 +67,7 @@ function resourceOf(d: AnyDefinition) {
         resource,
         id,
         onRestore: d.onRestore,
+        onChange: d.onChange,
         written: async (ctx) => reader.toReply(ctx, await reader.findWritten(ctx, id)),
       }),
   }

@@ -45,6 +45,7 @@ export const configurationKeys = ({ imap: account }: Config): readonly Configura
   { code: 'general.company.tax_id', kind: 'text', initial: '' },
   { code: 'general.company.logo', kind: 'file', initial: null },
   { code: 'quotes.number.format', kind: 'text', initial: initialNumberFormat },
+  { code: 'reports.months.close_after_days', kind: 'integer', initial: 0 },
   { code: 'general.settings.footer.label', kind: 'html', initial: '' },
   ...Object.entries(labels).map(
     ([name, initial]): ConfigurationKey => ({
