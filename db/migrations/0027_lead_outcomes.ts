@@ -43,18 +43,11 @@ async function createTables(db: Kysely<unknown>, dialect: Dialect): Promise<void
       lost_reason: nullable(text()),
       ...Object.fromEntries(names.map((name) => [name, nullable(text())])),
     },
-    {
-      indexes: [
-        ['lead_id', 'id'],
-        // All columns of reports, which therefore read no row.
-        [
-          ...['kind', 'at', 'id', 'user_id', 'person_id'],
-          ...['lead_source_id', 'lead_type_id', 'lead_pipeline_id', 'lead_pipeline_stage_id'],
-          ...['sign', 'amount', 'seconds', 'reverses_id'],
-        ],
-      ],
-    },
+    { indexes: [['lead_id', 'id']] },
   )
+  // All columns of reports, which therefore read no row.
+  await sql`create index lead_outcomes_report_index on lead_outcomes (kind, at, id, user_id, person_id, lead_source_id,
+    lead_type_id, lead_pipeline_id, lead_pipeline_stage_id, sign, amount, seconds, reverses_id)`.execute(db)
   await createTable(
     db,
     dialect,
