@@ -77,7 +77,7 @@ export async function topPersons(ctx: Context, period: Period, filter: Filter): 
   const ranked = within(ctx, outcomes('won'), filter, periodBounds(period))
     .select([id.as('id'), sumOf('lead_outcomes.amount').as('sum'), units.as('units'), rest.as('rest')])
     .groupBy(id)
-    .having(sql<boolean>`exists (select 1 from persons where persons.id = ${id})`)
+    .having(sql<boolean>`${id} in (select persons.id from persons)`)
     .orderBy('units', 'desc')
     .orderBy('rest', 'desc')
     .orderBy('id')
