@@ -179,7 +179,7 @@ describe('a closing time in a closed month', () => {
     await change(lead, { closed_at: '2026-10-02T08:00:00.000Z' })
     expect([await total('won_value', september), await total('won_value', october)]).toEqual([0, 9])
     const { body } = await server.admin.get(`/leads/${lead.id}/history`)
-    const events = body.data.map(({ event }: any) => event)
+    const events = body.data.map(({ name }: any) => name)
     expect(events.filter((event: string) => event === 'lead.amended')).toHaveLength(2)
   })
 })
