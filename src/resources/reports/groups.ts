@@ -92,10 +92,11 @@ export async function sumsByGroup(
     .$if(where !== undefined, (each) => each.where(where as RawBuilder<SqlBool>))
     .select([key.as('key'), probability.as('probability'), ...figuresOf(source)])
     .select((isOutcome ? sql<number>`max(lead_outcomes.id)` : sql<number>`0`).as('last'))
-    .$if(group !== null, (each) => each.groupBy(key))
-    .$if(isWeighted, (each) => each.groupBy(probability))
+    // By their positions: with parameters, PostgreSQL does not recognize an expression.
+    .$if(group !== null, (each) => each.groupBy(sql`1`))
+    .$if(isWeighted, (each) => each.groupBy(sql`2`))
     .orderBy(sql`count(*)`, 'desc')
-    .$if(group !== null, (each) => each.orderBy(key))
+    .$if(group !== null, (each) => each.orderBy(sql`1`))
     // A group has a row for each probability.
     .limit(isWeighted ? maxGroups * 10 : maxGroups)
     .execute()
