@@ -158,7 +158,7 @@ export interface RecordRules<Row, Write, Reply, Sort, Filter, Field extends stri
    * Runs in the transaction of a creation, update, deletion or restore that changed the record, after
    * its events. Must not change the row of the record.
    */
-  onChange?: (ctx: Context, id: number, change: Change<Reply>) => Promise<void>
+  onChange?: (ctx: Context, id: number, change: Changed<Reply>) => Promise<void>
   /**
    * Runs before a deletion. Throws to refuse the deletion, or deletes rows that belong to the
    * record.
@@ -206,7 +206,7 @@ export interface Restored<Reply> {
 }
 
 /** A change of a record: `before` is undefined on creation and restore, `after` after a deletion. */
-export interface Change<Reply> {
+export interface Changed<Reply> {
   before?: Reply
   after?: Reply
   isRestored?: true

@@ -8,7 +8,7 @@ import type { Schema } from '../../contract/types.ts'
 import { type Context, hasPermission, now } from '../../kernel/context.ts'
 import type { ValidationErrors } from '../../kernel/errors.ts'
 import { insert } from '../../kernel/query/insert.ts'
-import type { Change } from '../../kernel/resource/definition.ts'
+import type { Changed } from '../../kernel/resource/definition.ts'
 import { daysMs } from '../../kernel/runtime/clock.ts'
 import { today } from '../../kernel/values/format.ts'
 import { toScaled } from '../../kernel/values/money.ts'
@@ -118,7 +118,7 @@ const textOf = (lines: readonly Line[]): string =>
   JSON.stringify(lines.map(({ name, sku, amount, quantity }) => [name, sku, amount, quantity]))
 
 /** Books what a change of a lead means for the reports. Must run in its transaction. */
-export async function bookChange(ctx: Context, id: number, change: Change<Lead>): Promise<void> {
+export async function bookChange(ctx: Context, id: number, change: Changed<Lead>): Promise<void> {
   const { before, after, isRestored } = change
   if (before && after) await bookStage(ctx, before, after)
   const kind = kindOf(after)

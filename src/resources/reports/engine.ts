@@ -14,7 +14,7 @@ export type Filter = Schema<'ReportFilter'>
 export type OutcomeKind = 'won' | 'lost' | 'passed' | 'dropped'
 
 /** The records that a report counts, and when they count. */
-export interface Source {
+export interface Counted {
   table: 'leads' | 'lead_outcomes' | 'activities' | 'quotes' | 'persons' | 'organizations'
   /** The column with the time of a record. */
   time: 'created_at' | 'at' | 'expected_close_date'
@@ -23,7 +23,7 @@ export interface Source {
   isOpen?: true
 }
 
-export const sources = {
+export const countedRecords = {
   leads: { table: 'leads', time: 'created_at', amount: 'lead_value' },
   open: { table: 'leads', time: 'created_at', amount: 'lead_value', isOpen: true },
   expected: { table: 'leads', time: 'expected_close_date', amount: 'lead_value', isOpen: true },
@@ -31,10 +31,10 @@ export const sources = {
   quotes: { table: 'quotes', time: 'created_at', amount: 'grand_total' },
   persons: { table: 'persons', time: 'created_at' },
   organizations: { table: 'organizations', time: 'created_at' },
-} as const satisfies Record<string, Source>
+} as const satisfies Record<string, Counted>
 
 /** Returns the source of outcomes of some kinds. */
-export const outcomes = (...kinds: OutcomeKind[]): Source => ({
+export const outcomes = (...kinds: OutcomeKind[]): Counted => ({
   table: 'lead_outcomes',
   time: 'at',
   amount: 'amount',
@@ -42,7 +42,7 @@ export const outcomes = (...kinds: OutcomeKind[]): Source => ({
 })
 
 /** The columns by which records are filtered and grouped. Leads and their outcomes share the names. */
-export const references = {
+export const referenceColumns = {
   user: 'user_id',
   source: 'lead_source_id',
   type: 'lead_type_id',
@@ -57,7 +57,7 @@ const isIn = (value: RawBuilder<unknown>, ids: readonly number[]): RawBuilder<Sq
   sql<SqlBool>`${value} in (${ids.length === 0 ? sql.lit(null) : sql.join([...ids])})`
 
 /** Returns the condition that the owner of a record is in one of the groups: at the win, or now. */
-function isOfGroups({ table }: Source, groups: readonly number[]): RawBuilder<SqlBool> {
+function isOfGroups({ table }: Counted, groups: readonly number[]): RawBuilder<SqlBool> {
   if (table !== 'lead_outcomes')
     return sql<SqlBool>`${sql.ref(`${table}.user_id`)} in (select user_id from user_groups where ${isIn(sql`group_id`, groups)})`
   return sql<SqlBool>`exists (select 1 from lead_outcome_groups as own
@@ -68,7 +68,7 @@ function isOfGroups({ table }: Source, groups: readonly number[]): RawBuilder<Sq
 export const rowOfWin = sql<number>`coalesce(lead_outcomes.reverses_id, lead_outcomes.id)`
 
 /** Selects the records of a source that the caller may see and the filter selects. */
-export function filtered(ctx: Context, source: Source, filter: Filter) {
+export function filtered(ctx: Context, source: Counted, filter: Filter) {
   const { table, kinds, isOpen } = source
   const { group_id: groups, user_id: users, ...others } = filter
   // `table` names one of several tables. The cast to leads is safe, because only columns that the
@@ -84,7 +84,7 @@ export function filtered(ctx: Context, source: Source, filter: Filter) {
 }
 
 /** Selects the records of a source whose time is between two instants, or on two days or between. */
-export const within = (ctx: Context, source: Source, filter: Filter, [from, to]: readonly [string, string]) => {
+export const within = (ctx: Context, source: Counted, filter: Filter, [from, to]: readonly [string, string]) => {
   const time = sql.ref<string>(`${source.table}.${source.time}`)
   return filtered(ctx, source, filter).where(time, '>=', from).where(time, '<=', to)
 }
@@ -106,7 +106,7 @@ interface Sections {
 }
 
 /** Returns the figures of a group of records of a source. */
-export function figuresOf({ table, amount }: Source) {
+export function figuresOf({ table, amount }: Counted) {
   const isOutcome = table === 'lead_outcomes'
   const reached = sql<number>`coalesce(sum(case when kind in ('won', 'passed') then sign else 0 end), 0)`
   return [
@@ -125,7 +125,7 @@ export function figuresOf({ table, amount }: Source) {
  */
 export async function sumsBySection(
   ctx: Context,
-  source: Source,
+  source: Counted,
   filter: Filter,
   sections: Sections,
 ): Promise<SectionSum[]> {
@@ -143,7 +143,7 @@ const maxParts = 40
 
 type Filtered = ReturnType<typeof filtered>
 
-function separate(rows: Filtered, source: Source, { begins, to }: Sections) {
+function separate(rows: Filtered, source: Counted, { begins, to }: Sections) {
   const time = sql.ref<string>(`${source.table}.${source.time}`)
   const of = (from: string, section: number) => {
     const next = begins[section + 1]
@@ -156,7 +156,7 @@ function separate(rows: Filtered, source: Source, { begins, to }: Sections) {
   return more.reduce((all, from, index) => all.unionAll(of(from, index + 1)), of(first, 0))
 }
 
-function grouped(rows: Filtered, source: Source, { begins, to }: Sections) {
+function grouped(rows: Filtered, source: Counted, { begins, to }: Sections) {
   const time = sql.ref<string>(`${source.table}.${source.time}`)
   // A search by halves: a chain of comparisons takes twice the time for 24 months.
   const among = (first: number, end: number): RawBuilder<number> => {

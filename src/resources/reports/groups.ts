@@ -4,20 +4,20 @@ import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import {
+  type Counted,
   type Filter,
   figuresOf,
   filtered,
-  references,
+  referenceColumns,
   rowOfWin,
   type SectionSum,
-  type Source,
   within,
   withoutIndex,
 } from './engine.ts'
 
 type Key = string | number | null
 
-export type Group = Exclude<Schema<'ReportGroup'>, 'day' | 'week' | 'month'>
+export type RowGroup = Exclude<Schema<'ReportGroup'>, 'day' | 'week' | 'month'>
 
 /** The most groups that a report reads, those with the most records first. */
 export const maxGroups = 500
@@ -28,7 +28,7 @@ export interface GroupRow extends Omit<SectionSum, 'section'> {
   label: string
   /** The position of a stage among all stages. */
   place: number
-  /** The probability of the stage, for the sources that are split by it. */
+  /** The probability of the stage, for the counted that are split by it. */
   probability: number
 }
 
@@ -56,14 +56,14 @@ type Named = keyof typeof named
 /** The columns of the groups whose values are texts. */
 const texts = { lost_reason: 'lost_reason', activity_type: 'type', quote_status: 'status' } as const
 
-function keyOf({ table }: Source, group: Group): RawBuilder<Key> {
+function keyOf({ table }: Counted, group: RowGroup): RawBuilder<Key> {
   if (group === 'group') return sql<number>`member.group_id`
   const column = group in texts ? texts[group as keyof typeof texts] : null
-  return column ? sql.ref<string>(`${table}.${column}`) : withoutIndex(`${table}.${references[group as 'user']}`)
+  return column ? sql.ref<string>(`${table}.${column}`) : withoutIndex(`${table}.${referenceColumns[group as 'user']}`)
 }
 
 /** Joins the groups of the owner of each record: at the win for outcomes, else those of now. */
-function withMembers(rows: ReturnType<typeof filtered>, { table }: Source) {
+function withMembers(rows: ReturnType<typeof filtered>, { table }: Counted) {
   const isOutcome = table === 'lead_outcomes'
   const on = isOutcome ? sql`member.outcome_id = ${rowOfWin}` : sql`member.user_id = ${sql.ref(`${table}.user_id`)}`
   // Both tables have the column `group_id`, which is the only one used below.
@@ -74,8 +74,8 @@ function withMembers(rows: ReturnType<typeof filtered>, { table }: Source) {
 /** Returns the figures of each group, or of all records, without an order. */
 export async function sumsByGroup(
   ctx: Context,
-  source: Source,
-  group: Group | RawBuilder<Key> | null,
+  source: Counted,
+  group: RowGroup | RawBuilder<Key> | null,
   { filter, bounds, where, isWeighted = false }: Selection,
 ): Promise<GroupRow[]> {
   const isOutcome = source.table === 'lead_outcomes'
@@ -167,7 +167,7 @@ async function withMissing(
   const ids = sql`(${sql.join(missing.map(({ last }) => last))})`
   const column = named[group].nameAtWin
   const names = column
-    ? sql<Kept>`select ${sql.ref(references[group as 'user'])} as id, ${sql.ref(column)} as name from lead_outcomes where id in ${ids}`
+    ? sql<Kept>`select ${sql.ref(referenceColumns[group as 'user'])} as id, ${sql.ref(column)} as name from lead_outcomes where id in ${ids}`
     : sql<Kept>`select group_id as id, max(name) as name from lead_outcome_groups
         where outcome_id in (select ${rowOfWin} from lead_outcomes where id in ${ids}) group by group_id`
   for (const { id, name } of (await names.execute(db)).rows)

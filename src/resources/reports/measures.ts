@@ -2,13 +2,13 @@
 // which it can be divided. The contract describes them (schemas ReportMeasure, ReportGroup).
 import type { Schema } from '../../contract/types.ts'
 import { scaledSum } from '../../kernel/values/money.ts'
-import { type Average, outcomes, type Source, scaledCount, sources } from './engine.ts'
+import { type Average, type Counted, countedRecords, outcomes, scaledCount } from './engine.ts'
 import type { GroupRow } from './groups.ts'
 
 type Group = Schema<'ReportGroup'>
 
-export interface Measure {
-  source: Source
+export interface MeasureRule {
+  source: Counted
   title: string
   unit: Schema<'ReportQueryData'>['unit']
   groups: readonly Group[]
@@ -18,15 +18,15 @@ export interface Measure {
 const owner: Group[] = ['user', 'group']
 const lead: Group[] = [...owner, 'source', 'type', 'pipeline']
 const time: Group[] = ['day', 'week', 'month']
-const created = { source: sources.leads, groups: [...lead, 'stage', ...time] as Group[] }
+const created = { source: countedRecords.leads, groups: [...lead, 'stage', ...time] as Group[] }
 const won = { source: outcomes('won'), groups: [...lead, ...time] }
 const lost = { source: outcomes('lost'), groups: [...lead, 'lost_reason', ...time] as Group[] }
 const stages = { source: outcomes('passed', 'dropped'), groups: [...lead, 'stage', ...time] as Group[] }
-const open = { source: sources.open, groups: [...lead, 'stage'] as Group[] }
-const expected = { source: sources.expected, groups: [...lead, 'stage', 'month'] as Group[] }
-const quotes = { source: sources.quotes, groups: [...owner, 'quote_status', ...time] as Group[] }
+const open = { source: countedRecords.open, groups: [...lead, 'stage'] as Group[] }
+const expected = { source: countedRecords.expected, groups: [...lead, 'stage', 'month'] as Group[] }
+const quotes = { source: countedRecords.quotes, groups: [...owner, 'quote_status', ...time] as Group[] }
 
-export const measures: Record<Schema<'ReportMeasure'>, Measure> = {
+export const measures: Record<Schema<'ReportMeasure'>, MeasureRule> = {
   leads_count: { ...created, title: 'Leads', unit: 'count' },
   leads_value: { ...created, title: 'Value of leads', unit: 'money' },
   won_count: { ...won, title: 'Won leads', unit: 'count' },
@@ -43,7 +43,7 @@ export const measures: Record<Schema<'ReportMeasure'>, Measure> = {
   expected_value: { ...expected, title: 'Expected value', unit: 'money' },
   forecast_value: { ...expected, title: 'Expected value, weighted by probability', unit: 'money', isWeighted: true },
   activities_count: {
-    source: sources.activities,
+    source: countedRecords.activities,
     groups: [...owner, 'activity_type', ...time],
     title: 'Activities',
     unit: 'count',
@@ -57,7 +57,7 @@ type Figures = Pick<GroupRow, 'count' | 'reached' | 'seconds' | 'sum'> & { proba
 const secondsPerDay = 86_400
 
 /** Returns the value of a measure, as a sum in ten-thousandths and the count that divides it. */
-export function averageOf({ unit, isWeighted }: Measure, rows: readonly Figures[]): Average {
+export function averageOf({ unit, isWeighted }: MeasureRule, rows: readonly Figures[]): Average {
   const total = (each: (row: Figures) => bigint): bigint => rows.reduce((sum, row) => sum + each(row), 0n)
   const count = total((row) => BigInt(row.count))
   if (unit === 'count') return { of: scaledCount(count), among: 1n }

@@ -13,8 +13,8 @@ import { divided, fromBig } from '../../kernel/values/money.ts'
 import { queryChart } from './charts/query-chart.ts'
 import { chartReply, svg } from './charts/reply.ts'
 import { type Average, averageFigure, sumsBySection } from './engine.ts'
-import { type Group, type GroupRow, maxGroups, sumsByGroup } from './groups.ts'
-import { averageOf, type Measure, measures } from './measures.ts'
+import { type GroupRow, maxGroups, type RowGroup, sumsByGroup } from './groups.ts'
+import { averageOf, type MeasureRule, measures } from './measures.ts'
 import { calendarPeriod, namedDays, type Period, periodBounds, previousPeriod, splitPeriod } from './period.ts'
 
 type Query = Schema<'ReportQuery'>
@@ -26,7 +26,7 @@ const times = { day: 'day', week: 'week', month: 'month' } as const
 const isTime = (group: string | undefined): group is keyof typeof times => group !== undefined && group in times
 
 /** Throws 422 for a combination that the contract does not define. */
-function check(query: Query, { groups, source }: Measure, period: Period | null): void {
+function check(query: Query, { groups, source }: MeasureRule, period: Period | null): void {
   const errors = new ValidationErrors()
   const { group_by: group, filter = {}, from, to, period: name, compare, measure } = query
   if (group && !groups.includes(group))
@@ -45,16 +45,16 @@ function check(query: Query, { groups, source }: Measure, period: Period | null)
 }
 
 /** Whether the records of a source have no period. */
-const isAlways = ({ isOpen, time }: Measure['source']): boolean => isOpen === true && time === 'created_at'
+const isAlways = ({ isOpen, time }: MeasureRule['source']): boolean => isOpen === true && time === 'created_at'
 
-function periodOf({ period, from, to }: Query, { source }: Measure, day: string, zone: string): Period | null {
+function periodOf({ period, from, to }: Query, { source }: MeasureRule, day: string, zone: string): Period | null {
   if (from !== undefined && to !== undefined) return calendarPeriod({ from, to }, zone)
   if (period === undefined && source.isOpen) return null
   return calendarPeriod(namedDays(period ?? 'this_month', day), zone)
 }
 
 /** Returns the figures of each row of a period, in order. */
-async function figuresOf(ctx: Context, query: Query, measure: Measure, period: Period | null): Promise<Figures[]> {
+async function figuresOf(ctx: Context, query: Query, measure: MeasureRule, period: Period | null): Promise<Figures[]> {
   const { group_by: group, filter = {} } = query
   const { source, isWeighted = false } = measure
   if (isTime(group) && period && !source.isOpen) {
@@ -68,12 +68,12 @@ async function figuresOf(ctx: Context, query: Query, measure: Measure, period: P
   }
   if (group === 'month') return expectedMonths(ctx, query, measure, period)
   const bounds = period && (source.isOpen ? ([period.range.start, period.range.end] as const) : periodBounds(period))
-  const rows = await sumsByGroup(ctx, source, (group as Group | undefined) ?? null, { filter, bounds, isWeighted })
+  const rows = await sumsByGroup(ctx, source, (group as RowGroup | undefined) ?? null, { filter, bounds, isWeighted })
   return byKey(measure, rows)
 }
 
 /** Joins the rows of a key, which a weighted measure has for each probability. */
-function byKey(measure: Measure, rows: readonly GroupRow[]): Figures[] {
+function byKey(measure: MeasureRule, rows: readonly GroupRow[]): Figures[] {
   const all = new Map<string | null, GroupRow[]>()
   for (const row of rows) all.set(row.key, [...(all.get(row.key) ?? []), row])
   return [...all.values()].map((rows) => {
@@ -86,7 +86,7 @@ function byKey(measure: Measure, rows: readonly GroupRow[]): Figures[] {
 async function expectedMonths(
   ctx: Context,
   { filter = {} }: Query,
-  measure: Measure,
+  measure: MeasureRule,
   period: Period | null,
 ): Promise<Figures[]> {
   const { services, time } = ctx
@@ -120,7 +120,12 @@ function rowOf(key: string | null, label: string, now: Average, before: Average 
 }
 
 /** Puts the rows of two periods together: days, weeks and months by their position, others by key. */
-function joined(measure: Measure, group: string, now: readonly Figures[], before: readonly Figures[] | null): Row[] {
+function joined(
+  measure: MeasureRule,
+  group: string,
+  now: readonly Figures[],
+  before: readonly Figures[] | null,
+): Row[] {
   const nothing = averageOf(measure, [])
   if (isTime(group))
     return now.map(({ key, label, value }, place) => rowOf(key, label, value, before?.[place]?.value ?? null))
@@ -139,7 +144,7 @@ function joined(measure: Measure, group: string, now: readonly Figures[], before
     .map(({ row }) => row)
 }
 
-export async function answer(ctx: Context, query: Query, period: Period | null): Promise<Data<'queryReport'>> {
+async function answer(ctx: Context, query: Query, period: Period | null): Promise<Data<'queryReport'>> {
   const measure = measures[query.measure]
   const { group_by: group, compare, ...ungrouped } = query
   // The total of a forecast by month includes the leads that are overdue or have no date.

@@ -8,31 +8,31 @@ import { leadTotals } from '../pipelines/lead-totals.ts'
 import {
   type Average,
   averageFigure,
+  type Counted,
+  countedRecords,
   type Filter,
   figure,
   outcomes,
   type SectionSum,
-  type Source,
   scaledCount,
-  sources,
   sumsBySection,
 } from './engine.ts'
 import { sumsByGroup } from './groups.ts'
 import { bucketUnit, type Period, periodBounds, previousStart, splitPeriod } from './period.ts'
 
 /** Returns the figures of the preceding period and of the period. */
-async function compared(ctx: Context, source: Source, period: Period, filter: Filter): Promise<SectionSum[]> {
+async function compared(ctx: Context, source: Counted, period: Period, filter: Filter): Promise<SectionSum[]> {
   const [from, to] = periodBounds(period)
   return sumsBySection(ctx, source, filter, { begins: [previousStart(period), from], to })
 }
 
 export async function overview(ctx: Context, period: Period, filter: Filter): Promise<Schema<'OverviewStatistics'>> {
   const ofOwner = filter.user_id && { user_id: filter.user_id }
-  const created = async (source: Source, filter: Filter): Promise<Schema<'ReportFigure'>> => {
+  const created = async (source: Counted, filter: Filter): Promise<Schema<'ReportFigure'>> => {
     const [before, now] = (await compared(ctx, source, period, filter)).map(({ count }) => scaledCount(count))
     return figure(before ?? 0n, now ?? 0n)
   }
-  const leads = await compared(ctx, sources.leads, period, filter)
+  const leads = await compared(ctx, countedRecords.leads, period, filter)
   const [before = 0n, now = 0n] = leads.map(({ count }) => scaledCount(count))
   const value = (section: number): Average => {
     const { sum = '0|0', count = 0 } = leads[section] ?? {}
@@ -43,9 +43,9 @@ export async function overview(ctx: Context, period: Period, filter: Filter): Pr
     average_lead_value: averageFigure(value(0), value(1)),
     total_leads: figure(before, now),
     average_leads_per_day: averageFigure({ of: before, among: days }, { of: now, among: days }),
-    total_quotes: await created(sources.quotes, { ...ofOwner }),
-    total_persons: await created(sources.persons, { ...ofOwner }),
-    total_organizations: await created(sources.organizations, { ...ofOwner }),
+    total_quotes: await created(countedRecords.quotes, { ...ofOwner }),
+    total_persons: await created(countedRecords.persons, { ...ofOwner }),
+    total_organizations: await created(countedRecords.organizations, { ...ofOwner }),
   }
 }
 
@@ -65,7 +65,7 @@ export async function totalLeads(
   const [, to] = periodBounds(period)
   const buckets = splitPeriod(period, bucketUnit(period))
   const begins = buckets.map((bucket) => bucket.from)
-  const overTime = async (source: Source): Promise<Schema<'ReportOverTime'>> => ({
+  const overTime = async (source: Counted): Promise<Schema<'ReportOverTime'>> => ({
     over_time: (await sumsBySection(ctx, source, filter, { begins, to })).map(({ section, count, sum }) => ({
       label: buckets[section]?.label ?? '',
       count,
@@ -73,7 +73,7 @@ export async function totalLeads(
     })),
   })
   return {
-    all: await overTime(sources.leads),
+    all: await overTime(countedRecords.leads),
     won: await overTime(outcomes('won')),
     lost: await overTime(outcomes('lost')),
   }
@@ -97,7 +97,10 @@ export async function openByStage(ctx: Context, period: Period, filter: Filter):
   const selection = { filter, bounds: periodBounds(period) }
   const sums = period.isAll
     ? await openTotals(ctx, filter).execute()
-    : (await sumsByGroup(ctx, sources.open, 'stage', selection)).map((row) => ({ ...row, stage: Number(row.key) }))
+    : (await sumsByGroup(ctx, countedRecords.open, 'stage', selection)).map((row) => ({
+        ...row,
+        stage: Number(row.key),
+      }))
   const byStage = new Map(sums.map((each) => [each.stage, each]))
   return (await stages.execute()).flatMap(({ id, name, pipeline }) => {
     const found = byStage.get(id)
@@ -122,7 +125,7 @@ const openTotals = (ctx: Context, { lead_pipeline_id: pipelines, user_id: users 
 export async function forecast(ctx: Context, period: Period, filter: Filter): Promise<Schema<'ReportMonth'>[]> {
   const month = ctx.services.store.dialect.monthOf('leads.expected_close_date')
   const bounds = [period.range.start, period.range.end] as const
-  const rows = await sumsByGroup(ctx, sources.expected, month, { filter, bounds, isWeighted: true })
+  const rows = await sumsByGroup(ctx, countedRecords.expected, month, { filter, bounds, isWeighted: true })
   return splitPeriod(period, 'month').map(({ label }) => {
     const parts = rows
       .filter(({ key }) => key === label)
