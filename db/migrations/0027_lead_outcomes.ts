@@ -123,7 +123,7 @@ async function bookEvents(db: Kysely<unknown>, dialect: Dialect): Promise<void> 
 const standing = sql.raw(`lead_outcomes.lead_id = leads.id and lead_outcomes.sign = 1 and lead_outcomes.id =
   (select max(own.id) from lead_outcomes as own where own.lead_id = leads.id)`)
 
-/** Makes the rows of won and lost leads equal to the leads; owner and value stay those of the win. */
+/** Makes the rows of closed leads equal to the leads; owner and value stay those of the win. */
 async function bookLeads(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
   const same = sql.raw(
     ['person_id', 'lost_reason', 'closed_at', ...ids].map((name) => `${name} = leads.${name}`).join(),

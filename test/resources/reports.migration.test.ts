@@ -86,7 +86,7 @@ it('books what the log and the leads know', async () => {
   })
   const [october, november, december] = ['2026-10-10', '2026-11-10', '2026-12-10'].map((day) => `${day}T09:00:00.000Z`)
   const at = (time: string | undefined) => time ?? created
-  // 1: won by Bob at 100, later handed over and worth 150. 2: won and reopened. 3: lost and deleted.
+  // 1: won by Bob at 100, later handed over and worth 150. 2: won, reopened. 3: lost, deleted.
   // 4: won before the log began. 5: open. 6: won, deleted and restored.
   await store.db
     .insertInto('leads')

@@ -104,7 +104,7 @@ describe('the figures of October', () => {
     await close(other, stage.followUp)
     expect(await total('won_value', { period: 'this_month' })).toBe(-300)
     expect(await total('won_value', october)).toBe(1370.5)
-    // What stands is what is won now.
+    // The bookings add up to the leads that are won now.
     const { rows } = await ask({ measure: 'won_value', group_by: 'month', from: '2026-01-01', to: '2027-12-31' })
     expect(rows.reduce((sum: number, { value }: any) => sum + value, 0)).toBe(100.5)
   })
@@ -174,7 +174,7 @@ describe('a closing time in a closed month', () => {
     expect([await total('won_value', september), await total('won_value', october)]).toEqual([9, 0])
     const back = await rep.put(`/leads/${lead.id}`, { closed_at: '2026-10-02T08:00:00.000Z' })
     expect([back.status, Object.keys(back.body.errors)]).toEqual([422, ['closed_at']])
-    // The time that is stored already is no change.
+    // The stored time counts as not sent.
     expect((await rep.put(`/leads/${lead.id}`, { closed_at: past, title: 'New' })).status).toBe(200)
     await change(lead, { closed_at: '2026-10-02T08:00:00.000Z' })
     expect([await total('won_value', september), await total('won_value', october)]).toEqual([0, 9])

@@ -1,5 +1,6 @@
-// The query plans of reports on SQLite: each reads only the index of its period and no lead and no
-// row of the ledger, with and without the statistics of a large table. The report of all open leads reads kept totals.
+// The query plans of reports on SQLite: each reads only the index of its period and no lead or row
+// of the ledger, with and without the statistics of a large table. The report of all open leads
+// reads kept totals.
 import { sql } from 'kysely'
 import { beforeAll, describe, expect, it } from 'vitest'
 import type { Caller } from '../support/app.ts'

@@ -120,7 +120,7 @@ describe('won and lost leads', () => {
     expect(data.rows.find(({ key }: any) => key === null).label).toBe('No reason')
   })
 
-  it('are compared with the calendar month before, and filtered by what they refer to', async () => {
+  it('are compared with the calendar month before, and filtered by their references', async () => {
     const filter = { lead_source_id: [1, 2], user_id: [1] }
     const isAsked = ({ source, owner }: Deal) => source <= 2 && owner === 1
     const data = await ask({ measure: 'won_value', group_by: 'source', period: 'this_month', compare: true, filter })

@@ -155,8 +155,8 @@ export interface RecordRules<Row, Write, Reply, Sort, Filter, Field extends stri
    */
   followUpEvents?: (before: Snapshot | undefined, after: Snapshot) => EventBase[]
   /**
-   * Runs in the transaction of a creation, update, deletion or restore that changed the record, after
-   * its events. Must not change the row of the record.
+   * Runs in the transaction of a creation, update, deletion or restore that changed the record,
+   * after its events. Must not change the row of the record.
    */
   onChange?: (ctx: Context, id: number, change: Changed<Reply>) => Promise<void>
   /**
@@ -205,7 +205,9 @@ export interface Restored<Reply> {
   dropped: Dropped[]
 }
 
-/** A change of a record: `before` is undefined on creation and restore, `after` after a deletion. */
+/**
+ * A change of a record. `before` is undefined on creation and restore, `after` after a deletion.
+ */
 export interface Changed<Reply> {
   before?: Reply
   after?: Reply

@@ -72,7 +72,9 @@ export async function assertProductLine(ctx: Context, leadId: number, productId:
   if (!(await lineOf(ctx, leadId, productId))) throw notFound('product line for product', productId)
 }
 
-/** Raises the version of the lead after a change of its lines, and books the lines of a won lead. */
+/**
+ * Raises the version of the lead after a change of its lines, and books the lines of a won lead.
+ */
 async function touch(ctx: Context, id: number): Promise<void> {
   await leads.touch(ctx, id)
   const { status } = await ctx.db.selectFrom('leads').select('status').where('id', '=', id).executeTakeFirstOrThrow()

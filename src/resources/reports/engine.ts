@@ -1,5 +1,5 @@
-// Counts and sums the records of a report: those visible to the caller, filtered by owner, group and
-// the references of a lead, in sections of time, by a group. Also computes metrics that compare two
+// Counts and sums the records of a report: those visible to the caller, filtered by owner, group
+// and the references of a lead, in sections of time. Also computes metrics that compare two
 // periods. Won and lost leads come from the ledger lead_outcomes, whose rows may be negative.
 // The queries read only the index of their period, which has all columns of reports (migrations
 // 0018, 0027). `withoutIndex` keeps SQLite from another index, for which it would read each lead.
@@ -41,7 +41,9 @@ export const outcomes = (...kinds: OutcomeKind[]): Counted => ({
   kinds,
 })
 
-/** The columns by which records are filtered and grouped. Leads and their outcomes share the names. */
+/**
+ * The columns by which records are filtered and grouped. Leads and their outcomes share the names.
+ */
 export const referenceColumns = {
   user: 'user_id',
   source: 'lead_source_id',
@@ -83,7 +85,7 @@ export function filtered(ctx: Context, source: Counted, filter: Filter) {
   return rows
 }
 
-/** Selects the records of a source whose time is between two instants, or on two days or between. */
+/** Selects the records of a source from one time to another, which are instants or days. */
 export const within = (ctx: Context, source: Counted, filter: Filter, [from, to]: readonly [string, string]) => {
   const time = sql.ref<string>(`${source.table}.${source.time}`)
   return filtered(ctx, source, filter).where(time, '>=', from).where(time, '<=', to)

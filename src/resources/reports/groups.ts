@@ -1,5 +1,5 @@
-// Counts and sums the records of a report by a group, and names the groups. A group whose record was
-// deleted keeps the name that it had at the win.
+// Counts and sums the records of a report by a group, and names the groups. A group whose record
+// was deleted keeps the name that it had at the win.
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'

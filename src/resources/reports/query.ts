@@ -119,7 +119,7 @@ function rowOf(key: string | null, label: string, now: Average, before: Average 
   return { key, label, value: shown(now), previous: before && shown(before), change_percent: change }
 }
 
-/** Puts the rows of two periods together: days, weeks and months by their position, others by key. */
+/** Joins the rows of two periods: days, weeks and months by their position, others by key. */
 function joined(
   measure: MeasureRule,
   group: string,
