@@ -8,11 +8,17 @@ import { preferred } from '../../kernel/files/content-negotiation.ts'
 import { download } from '../../kernel/files/download.ts'
 import type { Handler } from '../../kernel/handler.ts'
 import { lines } from '../../kernel/resource/export.ts'
+import { checkReferences } from '../../kernel/resource/references.ts'
 import { today } from '../../kernel/values/format.ts'
 import { divided, fromBig } from '../../kernel/values/money.ts'
+import { groups } from '../groups/resource.ts'
+import { pipelines } from '../pipelines/resource.ts'
+import { sources } from '../sources/resource.ts'
+import { types } from '../types/resource.ts'
+import { users } from '../users/resource.ts'
 import { queryChart } from './charts/query-chart.ts'
 import { chartReply, svg } from './charts/reply.ts'
-import { type Average, averageFigure, sumsBySection } from './engine.ts'
+import { type Average, averageFigure, type Filter, sumsBySection } from './engine.ts'
 import { type GroupRow, maxGroups, type RowGroup, sumsByGroup } from './groups.ts'
 import { averageOf, type MeasureRule, measures } from './measures.ts'
 import { calendarPeriod, namedDays, type Period, periodBounds, previousPeriod, splitPeriod } from './period.ts'
@@ -26,11 +32,11 @@ const times = { day: 'day', week: 'week', month: 'month' } as const
 const isTime = (group: string | undefined): group is keyof typeof times => group !== undefined && group in times
 
 /** Throws 422 for a combination that the contract does not define. */
-function check(query: Query, { groups, source }: MeasureRule, period: Period | null): void {
+function check(query: Query, { groups: known, source }: MeasureRule, period: Period | null): void {
   const errors = new ValidationErrors()
   const { group_by: group, filter = {}, from, to, period: name, compare, measure } = query
-  if (group && !groups.includes(group))
-    errors.invalid('group_by', `The measure ${measure} can be divided by ${groups.join(', ')}.`)
+  if (group && !known.includes(group))
+    errors.invalid('group_by', `The measure ${measure} can be divided by ${known.join(', ')}.`)
   if (source.table === 'activities' || source.table === 'quotes')
     for (const field of Object.keys(filter).filter((each) => each !== 'user_id' && each !== 'group_id'))
       errors.invalid(`filter.${field}`, `The measure ${measure} has only the filters user_id and group_id.`)
@@ -41,6 +47,21 @@ function check(query: Query, { groups, source }: MeasureRule, period: Period | n
   if (isAlways(source) && (name || from)) errors.invalid('period', `The measure ${measure} is about all open leads.`)
   if (group === 'day' && period && period.days > maxDays)
     errors.invalid('group_by', `By day, a report covers at most ${maxDays} days.`)
+  errors.throwIfAny()
+}
+
+const referred = {
+  user_id: users,
+  group_id: groups,
+  lead_pipeline_id: pipelines,
+  lead_source_id: sources,
+  lead_type_id: types,
+} as const
+
+async function checkFilter(ctx: Context, filter: Filter = {}): Promise<void> {
+  const errors = new ValidationErrors()
+  for (const [field, resource] of Object.entries(referred))
+    await checkReferences({ ctx, errors }, `filter.${field}`, filter[field as keyof Filter], resource)
   errors.throwIfAny()
 }
 
@@ -176,6 +197,7 @@ export const queryReport: Handler<'queryReport'> = async (ctx, { body }) => {
   check(body, measure, null)
   const period = periodOf(body, measure, today(ctx.time, timezone), timezone)
   check(body, measure, period)
+  await checkFilter(ctx, body.filter)
   const data = await ctx.services.store.onReplica((db) => answer({ ...ctx, db }, body, period))
   const type = preferred(ctx, ['application/json', 'text/csv', svg])
   if (type === svg) return chartReply(ctx, queryChart(data, measure.title, ctx.services.config))
