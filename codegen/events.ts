@@ -13,6 +13,7 @@ const predicates = {
   won: 'was won',
   lost: 'was lost',
   reopened: 'was reopened',
+  amended: 'was changed in the figures of a closed month',
   sent: 'was sent',
   accepted: 'was accepted',
   declined: 'was declined',
@@ -59,7 +60,7 @@ const noun = (entity: string, subject: string, verbs: readonly Verb[], schema?: 
 })
 
 const nouns: Record<string, EventNoun> = {
-  lead: noun('leads', 'A lead', [...restorable, 'won', 'lost', 'reopened'], 'Lead'),
+  lead: noun('leads', 'A lead', [...restorable, 'won', 'lost', 'reopened', 'amended'], 'Lead'),
   'leads.quote': noun('leads', 'The link of a lead to a quote', linked),
   'leads.tag': noun('leads', 'The tag of a lead', linked),
   'leads.product': noun('leads', 'The product of a lead', created),

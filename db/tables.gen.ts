@@ -382,6 +382,46 @@ export interface LeadExternalIdsTable {
   external_id: string
 }
 
+export interface LeadOutcomeGroupsTable {
+  outcome_id: number
+  group_id: number
+  name: string
+}
+
+export interface LeadOutcomeProductsTable {
+  id: Generated<number>
+  outcome_id: number
+  product_id: number | null
+  name: string
+  sku: string
+  amount: number
+  quantity: number
+}
+
+export interface LeadOutcomesTable {
+  id: Generated<number>
+  lead_id: number
+  kind: 'won' | 'lost' | 'passed' | 'dropped'
+  sign: number
+  reverses_id: number | null
+  at: string
+  closed_at: string | null
+  amount: number
+  seconds: number
+  user_id: number | null
+  person_id: number | null
+  lead_source_id: number
+  lead_type_id: number
+  lead_pipeline_id: number
+  lead_pipeline_stage_id: number
+  lost_reason: string | null
+  user_name: string | null
+  source_name: string | null
+  type_name: string | null
+  pipeline_name: string | null
+  stage_name: string | null
+}
+
 export interface LeadPipelineStagesTable {
   id: Generated<number>
   lead_pipeline_id: number
@@ -1060,6 +1100,9 @@ export interface DB {
   lead_activities: LeadActivitiesTable
   lead_counts: LeadCountsTable
   lead_external_ids: LeadExternalIdsTable
+  lead_outcome_groups: LeadOutcomeGroupsTable
+  lead_outcome_products: LeadOutcomeProductsTable
+  lead_outcomes: LeadOutcomesTable
   lead_pipeline_stages: LeadPipelineStagesTable
   lead_pipelines: LeadPipelinesTable
   lead_products: LeadProductsTable

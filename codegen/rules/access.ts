@@ -46,14 +46,16 @@ const anyReading = 'any:read'
 
 export const abilitiesAreSettled: Rule = ({ operations, abilityAreas, report }) => {
   for (const { id, operation, at, isPublic, method } of operations) {
-    const ability = operation['x-ability']
+    const { 'x-ability': ability, 'x-no-event': noEvent } = operation
     if (isPublic && ability === undefined) continue
     if (isPublic) report([...at, 'x-ability'], id, 'a public operation checks no token; delete x-ability.')
     else if (ability === undefined) {
       report(at, id, 'no x-ability, so every token could call it; write <area>:read or <area>:write.')
     } else {
       const [area = '', action] = String(ability).split(':')
-      const expected = writing.has(method) ? 'write' : 'read'
+      // A POST that only reads takes its question in the body.
+      const isQuestion = method === 'post' && noEvent !== undefined && action === 'read'
+      const expected = writing.has(method) && !isQuestion ? 'write' : 'read'
       if (ability === anyReading && expected === 'read') continue
       if (abilityAreas.length > 0 && !abilityAreas.includes(area)) {
         report([...at, 'x-ability'], id, `tokens know no area ${area};${suggest(area, abilityAreas)}`)

@@ -40,6 +40,8 @@ const winLoseAndReopen: Flow = async ({ server }) => {
   const { body } = await server.admin.post('/leads', { title: 'Catalogue', lead_value: 1 })
   for (const stage of [5, 6, 1])
     await server.admin.put(`/leads/${body.data.id}/stage`, { lead_pipeline_stage_id: stage })
+  const closed_at = '2020-01-01T00:00:00.000Z'
+  await server.admin.put(`/leads/${body.data.id}/stage`, { lead_pipeline_stage_id: 5, closed_at })
 }
 
 const answerQuotes: Flow = async ({ server, main }) => {

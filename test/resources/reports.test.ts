@@ -144,9 +144,7 @@ describe('every report', () => {
           all.push((await statementsOf(() => server.admin.get(`/reports/${type}`, { headers: { accept } }))).length)
       return all
     }
-    await counts()
-    const before = await counts()
-    for (const source of ['A', 'B', 'C']) {
+    const add = async (source: string) => {
       const { body } = await server.admin.post('/sources', { name: source })
       const { body: product } = await server.admin.post('/products', { sku: source, name: source, price: 5 })
       const person = { name: source, emails: [{ value: `${source}@example.com` }] }
@@ -154,6 +152,10 @@ describe('every report', () => {
       await won('2026-02-10T10:00:00.000Z', 5, about)
       await lead({ expected_close_date: '2026-05-01' })
     }
+    await add('A')
+    await counts()
+    const before = await counts()
+    for (const source of ['B', 'C', 'D']) await add(source)
     await counts()
     const after = await counts()
     expect(after).toEqual(before)

@@ -8,7 +8,7 @@ import type { EventBase } from '../../contract/types.ts'
 import { type Context, now } from '../context.ts'
 import { Problem, ValidationErrors } from '../errors.ts'
 import { withoutVisibility } from '../query/visibility.ts'
-import type { Dropped, OnRestore, Resource, Restored } from '../resource/definition.ts'
+import type { Changed, Dropped, OnRestore, Resource, Restored } from '../resource/definition.ts'
 import { capital } from '../values/format.ts'
 import { checkIfMatch } from '../write/etag.ts'
 import type { Snapshot } from '../write/events.ts'
@@ -34,6 +34,7 @@ interface About<Reply> {
   resource: Omit<Resource<Reply, never>, 'restore'>
   id: number
   onRestore: OnRestore | undefined
+  onChange: ((ctx: Context, id: number, change: Changed<Reply>) => Promise<void>) | undefined
   /**
    * Returns the API representation of the restored record, even if its owner is not visible to the
    * caller.
@@ -78,6 +79,7 @@ export async function restore<Reply>(ctx: Context, about: About<Reply>): Promise
     const data = await about.written(ctx)
     const event = resource.events.create.replace(/create$/, 'restore') as EventBase
     await emitOnly(ctx, event, { entity, id, shown: data as Snapshot, restored: true })
+    await about.onChange?.(ctx, id, { after: data, isRestored: true })
     return { data, dropped }
   })
 }

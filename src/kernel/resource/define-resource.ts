@@ -75,6 +75,7 @@ function resourceOf(definition: AnyDefinition) {
         resource,
         id,
         onRestore: d.onRestore,
+        onChange: d.onChange,
         written: async (ctx) => reader.toReply(ctx, await reader.findWritten(ctx, id)),
       }),
   }

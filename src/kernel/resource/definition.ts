@@ -156,6 +156,11 @@ export interface RecordRules<Row, Write, Reply, Sort, Filter, Field extends stri
    */
   followUpEvents?: (before: Snapshot | undefined, after: Snapshot) => EventBase[]
   /**
+   * Runs in the transaction of a creation, update, deletion or restore that changed the record,
+   * after its events. Must not change the row of the record.
+   */
+  onChange?: (ctx: Context, id: number, change: Changed<Reply>) => Promise<void>
+  /**
    * Runs before a deletion. Throws to refuse the deletion, or deletes rows that belong to the
    * record.
    */
@@ -199,6 +204,15 @@ export interface Dropped {
 export interface Restored<Reply> {
   data: Reply
   dropped: Dropped[]
+}
+
+/**
+ * A change of a record. `before` is undefined on creation and restore, `after` after a deletion.
+ */
+export interface Changed<Reply> {
+  before?: Reply
+  after?: Reply
+  isRestored?: true
 }
 
 /** The argument of a definition's `onRestore`. */

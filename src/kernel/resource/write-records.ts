@@ -70,6 +70,7 @@ function saving({ d, facts, stored }: ResourceParts, reader: RecordReader): Save
       return { id, entity: shown }
     })
     await emitFollowUps(ctx, { d, facts }, id, [undefined, shown])
+    await d.onChange?.(ctx, id, { after: shown })
     return { id, shown, isLinked: await saveLinks(ctx, id, body, true) }
   }
 
@@ -118,7 +119,10 @@ function saving({ d, facts, stored }: ResourceParts, reader: RecordReader): Save
           isTouched = updated.isTouched
           return { id, entity: shown, hidden: updated.hidden }
         })
-        if (isTouched) await emitFollowUps(ctx, { d, facts }, id, [before, shown])
+        if (isTouched) {
+          await emitFollowUps(ctx, { d, facts }, id, [before, shown])
+          await d.onChange?.(ctx, id, { before, after: shown })
+        }
         const isLinked = await saveLinks(ctx, id, body, false)
         // `isTouched` means that `updateRow` has already raised the version, which may rise only
         // once per request.
@@ -151,6 +155,7 @@ function removing({ d, facts, below, stored }: ResourceParts, reader: RecordRead
             return { id, entity: null, leadOwners }
           })
         await (below.restore !== undefined ? archiveThenDelete(ctx, { entity, table, id }, removal) : removal())
+        await d.onChange?.(ctx, id, { before })
       })
     },
   }

@@ -46,6 +46,7 @@ export const configurationKeys = ({ imap: account, locale }: Config): readonly C
   { code: 'general.company.logo', kind: 'file', initial: null },
   { code: 'quotes.number.format', kind: 'text', initial: initialNumberFormat },
   { code: 'email.from_owner', kind: 'boolean', initial: false },
+  { code: 'reports.months.close_after_days', kind: 'integer', initial: 0 },
   { code: 'general.settings.footer.label', kind: 'html', initial: '' },
   ...Object.entries(labels).map(
     ([name, initial]): ConfigurationKey => ({

@@ -25,6 +25,7 @@ import { pictureUrl } from '../users/picture.ts'
 import { users } from '../users/resource.ts'
 import { outcomeEvents, planStageChange } from './change-stage.ts'
 import { defaultVocabularyId, repairLead } from './default-references.ts'
+import { bookChange } from './outcomes.ts'
 import { matchesPersonAddress, resolvePersonId } from './person.ts'
 import {
   loadProductLines,
@@ -233,6 +234,7 @@ export const leads = defineResource(
     },
     followUpEvents: outcomeEvents,
     onRestore: repairLead,
+    onChange: bookChange,
     saveLinks: async (ctx, id, body: Body, isNew) => {
       await setTags(ctx, 'leads', id, body.tag_ids, isNew)
       await linkEmail(ctx, body.email_id, { lead_id: id })
