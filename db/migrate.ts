@@ -58,6 +58,7 @@ export const migrations: readonly Migration[] = [
   step('0024_lead_owners', () => import('./migrations/0024_lead_owners.ts')),
   step('0025_quote_documents', () => import('./migrations/0025_quote_documents.ts')),
   step('0026_number_and_url_attributes', () => import('./migrations/0026_number_and_url_attributes.ts')),
+  step('0028_tasks', () => import('./migrations/0028_tasks.ts')),
 ]
 
 /**

@@ -4,7 +4,6 @@ import type { Generated } from 'kysely'
 
 export interface ActivitiesTable {
   id: Generated<number>
-  type: 'call' | 'meeting' | 'lunch' | 'note' | 'file'
   title: string | null
   title_key: string | null
   comment: string | null
@@ -18,6 +17,10 @@ export interface ActivitiesTable {
   version: Generated<number>
   is_all_day: Generated<number>
   notify: Generated<number>
+  type: Generated<'call' | 'meeting' | 'lunch' | 'task' | 'note' | 'file'>
+  due_at: string | null
+  remind_at: string | null
+  reminded_at: string | null
 }
 
 export interface ActivityFilesTable {

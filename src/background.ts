@@ -7,9 +7,11 @@ import { restoreJob } from './jobs/restores.ts'
 import type { Schedule } from './jobs/schedules.ts'
 import { userRemoval } from './operations.ts'
 import { invitationAnswersJob } from './resources/activities/invitation-answers.ts'
+import { schedules as reminderSchedules, jobs as reminders } from './resources/activities/reminders.ts'
 import { jobs as removals } from './resources/activities/removal.ts'
 import { jobs as signInNotices } from './resources/authentication/notices.ts'
 import { jobs as passwordLinks } from './resources/authentication/password-links.ts'
+import { userMail } from './resources/authentication/user-mail.ts'
 import { jobs as imports } from './resources/data-transfer/run/jobs.ts'
 import { schedules as mailSchedules, jobs as mails } from './resources/emails/jobs.ts'
 import { jobs as campaignJobs, schedules as campaignSchedules } from './resources/marketing/jobs.ts'
@@ -24,6 +26,8 @@ import { eventConsumers as triggers, jobs as workflowRuns } from './resources/wo
 export const jobs: readonly AnyJob[] = [
   ...housekeeping,
   ...passwordLinks,
+  userMail,
+  ...reminders,
   ...signInNotices,
   ...workflowRuns,
   ...webhookJobs,
@@ -46,4 +50,10 @@ export const jobs: readonly AnyJob[] = [
  */
 export const eventConsumers: readonly EventConsumer[] = [...triggers, ...webhookReaders]
 
-export const schedules: readonly Schedule[] = [...daily, ...campaignSchedules, ...mailSchedules, ...quoteSchedules]
+export const schedules: readonly Schedule[] = [
+  ...daily,
+  ...campaignSchedules,
+  ...mailSchedules,
+  ...quoteSchedules,
+  ...reminderSchedules,
+]
