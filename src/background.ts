@@ -21,7 +21,11 @@ import { searchUpdate } from './resources/search/deferred-updates.ts'
 import { schedules as daily, jobs as housekeeping } from './resources/system/housekeeping.ts'
 import { tagRemoval } from './resources/tags/resource.ts'
 import { jobs as webhookJobs, eventConsumers as webhookReaders } from './resources/webhooks/jobs.ts'
-import { eventConsumers as triggers, jobs as workflowRuns } from './resources/workflows/jobs.ts'
+import {
+  eventConsumers as triggers,
+  jobs as workflowRuns,
+  schedules as workflowSchedules,
+} from './resources/workflows/jobs.ts'
 
 export const jobs: readonly AnyJob[] = [
   ...housekeeping,
@@ -56,4 +60,5 @@ export const schedules: readonly Schedule[] = [
   ...mailSchedules,
   ...quoteSchedules,
   ...reminderSchedules,
+  ...workflowSchedules,
 ]

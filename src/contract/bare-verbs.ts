@@ -6,4 +6,12 @@ export const followUps: readonly string[] = 'restore won lost reopened sent acce
 )
 
 /** All verbs without a suffix: those of follow-up events, and of facts that change no record. */
-export const bareVerbs: readonly string[] = [...followUps, 'answered', 'reminded', 'started', 'completed', 'failed']
+export const bareVerbs: readonly string[] = [
+  ...followUps,
+  'answered',
+  'reminded',
+  'due',
+  'started',
+  'completed',
+  'failed',
+]

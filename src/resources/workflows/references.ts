@@ -7,17 +7,23 @@ import { referencesInText } from '../email-templates/placeholder-references.ts'
 import { type Action, targetOf } from './actions.ts'
 import { type ComparableField, comparableFields, type Entity } from './comparable-fields.ts'
 import type { Condition } from './conditions.ts'
+import { type Timing, timingField } from './timing.ts'
 import { readUpdateValue } from './update-values.ts'
 
 export async function referencesOfWorkflow(
   ctx: Context,
   entity: Entity,
-  { conditions, actions }: { conditions: readonly Condition[]; actions: readonly Action[] },
+  {
+    conditions,
+    actions,
+    timing,
+  }: { conditions: readonly Condition[]; actions: readonly Action[]; timing: Timing | null },
 ): Promise<StoredReference[]> {
   const fields = await comparableFields(ctx, entity)
   const found = conditions.flatMap((condition) => referencesOfCondition(fields, condition))
   for (const action of actions) found.push(...(await referencesOfAction(ctx, action)))
-  return found
+  const attribute = timing && (await timingField(ctx, entity, timing.field))?.attribute
+  return attribute ? [...found, ...referencesToAttribute('timing', attribute)] : found
 }
 
 /** Returns the conditions and actions with the record `by` in the place of `named`. */
