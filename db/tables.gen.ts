@@ -634,6 +634,7 @@ export interface ProductsTable {
   in_stock: Generated<number>
   allocated: Generated<number>
   available: Generated<number>
+  discontinued: Generated<number>
 }
 
 export interface QuoteActivitiesTable {

@@ -1,5 +1,5 @@
 // Time: tasks with a due time and a reminder, workflows that start relative to a date or to silence,
-// and the last touch of a lead, from which its rotten days count.
+// and the last touch of a lead, from which its rotten days count. Products can be discontinued.
 
 import { type Kysely, sql } from 'kysely'
 import type { Dialect } from '../dialect.ts'
@@ -7,6 +7,7 @@ import {
   addColumn,
   createIndex,
   createTable,
+  flag,
   id,
   integer,
   json,
@@ -22,6 +23,8 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
   await addTasks(db, dialect)
   await addTimedWorkflows(db, dialect)
   await addLastTouch(db, dialect)
+  await addColumn(db, dialect, 'products', 'discontinued', flag(false))
+  await createIndex(db, dialect, 'products', { columns: ['discontinued', 'id'] })
 }
 
 async function addTasks(db: Kysely<unknown>, dialect: Dialect): Promise<void> {

@@ -11,6 +11,7 @@ export const bareVerbs: readonly string[] = [
   'answered',
   'reminded',
   'due',
+  'missed',
   'started',
   'completed',
   'failed',

@@ -16,7 +16,8 @@ describe('the rotten days of a lead', () => {
     day(1)
     await admin.put('/pipelines/1', { rotten_days: 5 })
     const [idle, moved, called, linked] = [await make.lead(), await make.lead(), await make.lead(), await make.lead()]
-    const mail = (await admin.post('/emails', { to: ['ada@example.com'], subject: 'x', html: 'y', is_draft: true })).body
+    const mail = (await admin.post('/emails', { to: ['ada@example.com'], subject: 'x', html: 'y', is_draft: true }))
+      .body
     day(5)
     await admin.put(`/leads/${moved.id}/stage`, { lead_pipeline_stage_id: 2 })
     const call = { type: 'call', title: 'x', schedule_from: '2026-07-30', schedule_to: '2026-07-31' } as const
@@ -31,9 +32,11 @@ describe('the rotten days of a lead', () => {
     day(12)
     expect(await Promise.all(all.map(rottenOf))).toEqual([6, 2, 2, 0])
     const board = (await admin.get('/leads/kanban?pipeline_id=1&is_rotten=true')).text
-    expect(JSON.parse(board).data.flatMap(({ leads }: any) => leads.data.map(({ id }: any) => id)).sort()).toEqual(
-      [idle.id, moved.id, called.id].sort(),
-    )
+    expect(
+      JSON.parse(board)
+        .data.flatMap(({ leads }: any) => leads.data.map(({ id }: any) => id))
+        .sort(),
+    ).toEqual([idle.id, moved.id, called.id].sort())
   })
 
   it('stay after a deletion and a restore', async () => {

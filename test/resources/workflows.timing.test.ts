@@ -18,7 +18,8 @@ const hours = async (time: string): Promise<void> => {
   await server.work()
 }
 const day = (date: number, time = '12:00') => hours(`2026-07-${String(date).padStart(2, '0')}T${time}:00.000Z`)
-const idsOf = async (id: number) => (await runs(id, admin, '&per_page=100')).map(({ entity_id }: { entity_id: number }) => entity_id)
+const idsOf = async (id: number) =>
+  (await runs(id, admin, '&per_page=100')).map(({ entity_id }: { entity_id: number }) => entity_id)
 const errorsOf = async (changes: object) => {
   const body = { name: 'One more', entity_type: 'leads', event: 'lead.due', actions: [{ id: 'add_tag', value: 'x' }] }
   return Object.keys((await admin.post(path, { ...body, ...changes })).body.errors ?? {})
