@@ -1,5 +1,6 @@
-// Time: tasks with a due time and a reminder, workflows that start relative to a date or to silence,
-// and the last touch of a lead, from which its rotten days count. Products can be discontinued.
+// Time: tasks with a due time and a reminder, workflows that start relative to a date or to
+// silence, and the last touch of a lead, from which its rotten days count. Products can be
+// discontinued.
 
 import { type Kysely, sql } from 'kysely'
 import type { Dialect } from '../dialect.ts'
@@ -49,7 +50,7 @@ async function addTimedWorkflows(db: Kysely<unknown>, dialect: Dialect): Promise
   ])
   /** The date field and the days after it, as JSON. */
   await addColumn(db, dialect, 'workflows', 'timing', nullable(json()))
-  /** Only occasions after the creation or activation count, and those until `due_until` were handled. */
+  /** Only occasions after the activation count, and those until `due_until` were handled. */
   for (const name of ['due_after', 'due_until']) await addColumn(db, dialect, 'workflows', name, nullable(timestamp()))
   await createTable(
     db,
@@ -84,8 +85,8 @@ const triggers = [
 ]
 
 /**
- * `leads.touched_at` is the last change of the stage, the last creation or completion of an activity,
- * or the last e-mail. Triggers keep it, and only ever raise it; none computes a later time from a
+ * `leads.touched_at` is the last change of the stage, the last creation or completion of an
+ * activity, or the last e-mail. Triggers keep it, and only ever raise it; none computes a later time from a
  * copied row than the write of this row did, so a copy of the database is equal.
  */
 async function addLastTouch(db: Kysely<unknown>, dialect: Dialect): Promise<void> {

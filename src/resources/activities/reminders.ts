@@ -1,5 +1,5 @@
-// Reminds the owners of open tasks by e-mail. The transaction that enqueues a mail marks its task, so
-// a task is reminded of once for each `remind_at`, whichever process runs the job.
+// Reminds the owners of open tasks by e-mail. The transaction that enqueues a mail marks its task,
+// so a task is reminded of once for each `remind_at`, whichever process runs the job.
 
 import { sql } from 'kysely'
 import { DateTime } from 'luxon'
@@ -21,7 +21,7 @@ const remind = defineJob<{ due: string }>({
   },
 })
 
-/** Returns the number of tasks that were reminded of. A task without an active owner waits for one. */
+/** Returns the number of reminders. A task without an active owner waits for one. */
 const remindSome = (ctx: Context): Promise<number> =>
   transaction(ctx, async (ctx) => {
     const isOpen = sql<boolean>`activities.is_done = ${sql.raw(ctx.services.store.dialect.flagLiteral(false))}`

@@ -1,4 +1,5 @@
-// Sends mails of the server to the user of an account: about its password, its sign-ins and its work.
+// Sends mails of the server to the user of an account: about its password, its sign-ins and its
+// work.
 import { randomUUID } from 'node:crypto'
 import { operations } from '../../contract/operations.gen.ts'
 import type { Context } from '../../kernel/context.ts'

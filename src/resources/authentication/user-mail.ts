@@ -1,6 +1,6 @@
 // Mails to users about their work: reminders of tasks, and the notices of workflows. The write that
-// causes a mail enqueues it, so it is sent once; after a crash of the server while it is being sent,
-// it may arrive twice, with the same Message-ID.
+// causes a mail enqueues it, so it is sent once; after a crash of the server while it is being
+// sent, it may arrive twice, with the same Message-ID.
 import { defineJob, enqueueAll } from '../../jobs/queue.ts'
 import type { Context } from '../../kernel/context.ts'
 import { MailRefused } from '../../mail/outbound.ts'

@@ -14,8 +14,8 @@ import { sendTest } from './test-send.ts'
 
 /**
  * Starts the campaigns of the current day, and those of the day before when no server ran then.
- * Campaigns of earlier missed days do not run, because their e-mails would arrive too late; they are
- * announced.
+ * Campaigns of earlier missed days do not run, because their e-mails would arrive too late; they
+ * are announced.
  */
 export const processCampaigns = defineJob<{ due: string; since?: string }>({
   kind: 'campaigns.process',

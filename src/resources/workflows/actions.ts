@@ -94,19 +94,32 @@ export async function checkActions(
     const target = targetOf[action.id]
     if (!target && action.attribute !== null) below.invalid('attribute', 'Only an update action takes an attribute.')
     if (!target && action.only_if_empty) below.invalid('only_if_empty', 'Only an update action takes this.')
-    for (const [id, detail] of Object.entries(detailOf) as [keyof typeof detailOf, 'activity' | 'notice'][]) {
-      if (action.id === id && !action[detail]) below.invalid(detail, 'The field is required.')
-      else if (action.id !== id && action[detail]) below.invalid(detail, `Only the action ${id} takes this.`)
-    }
-    if (action.id in detailOf) await checkDetail(ctx, entity, action, below)
-    else if (target) await checkUpdate(ctx, target, action, below)
+    if (await checkDetails(ctx, entity, action, below)) continue
+    if (target) await checkUpdate(ctx, target, action, below)
     else await checkValue(ctx, entity, action, below)
   }
 }
 
-async function checkDetail(ctx: Context, entity: Entity, action: Action, errors: ValidationErrors): Promise<void> {
-  const { value, activity, notice } = action
-  if (value !== null) errors.invalid('value', 'This action takes no value.')
+/** Checks the details of the action. Returns whether it is an action that has details. */
+async function checkDetails(ctx: Context, entity: Entity, action: Action, errors: ValidationErrors): Promise<boolean> {
+  for (const [id, detail] of Object.entries(detailOf) as [Id, 'activity' | 'notice'][]) {
+    const before = errors.size
+    if (action[detail]) await checkDetail(ctx, entity, { [detail]: action[detail] }, errors)
+    if (action.id === id && !action[detail]) errors.invalid(detail, 'The field is required.')
+    else if (action.id !== id && action[detail] && errors.size === before)
+      errors.invalid(detail, `Only the action ${id} takes this.`)
+  }
+  if (!(action.id in detailOf)) return false
+  if (action.value !== null) errors.invalid('value', 'This action takes no value.')
+  return true
+}
+
+async function checkDetail(
+  ctx: Context,
+  entity: Entity,
+  { activity, notice }: Pick<Action, 'activity' | 'notice'>,
+  errors: ValidationErrors,
+): Promise<void> {
   const below = errors.nested(activity ? 'activity' : 'notice')
   const { type, title, comment } = activity ?? {}
   if (type === 'file') below.invalid('type', 'A workflow cannot create a file.')

@@ -1,5 +1,5 @@
-// The workflow action that sends an e-mail to users of this installation. The e-mail is a notice of the
-// server and no record, so it is not in the list of e-mails.
+// The workflow action that sends an e-mail to users of this installation. The e-mail is a notice of
+// the server and no record, so it is not in the list of e-mails.
 import type { Context } from '../../kernel/context.ts'
 import { mailUsers } from '../authentication/user-mail.ts'
 import { placeholdersFrom } from '../email-templates/placeholder-values.ts'

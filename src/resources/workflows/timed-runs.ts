@@ -1,6 +1,6 @@
-// Starts the workflows whose time has come. A workflow looks at the records whose date lies between its
-// last look and now, so missed hours are made up for. The transaction that starts a run stores its
-// occasion, so each date of a record starts it once, whichever process looks.
+// Starts the workflows whose time has come. A workflow looks at the records whose date lies between
+// its last look and now, so missed hours are made up for. The transaction that starts a run stores
+// its occasion, so each date of a record starts it once, whichever process looks.
 import { type RawBuilder, sql } from 'kysely'
 import { DateTime } from 'luxon'
 import type { EventBase } from '../../contract/types.ts'

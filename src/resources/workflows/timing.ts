@@ -57,7 +57,7 @@ export async function timingField(ctx: Context, entity: Entity, name: string): P
 
 export const isTimed = (event: string): boolean => event.endsWith('.due')
 
-/** Adds a validation error unless the event needs a timing and has one, or needs none and has none. */
+/** Adds a validation error unless the timing fits the event and the entity. */
 export async function checkTiming(
   ctx: Context,
   { entity, event, timing }: { entity: Entity; event: string; timing: Timing | null },
