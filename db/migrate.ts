@@ -59,6 +59,7 @@ export const migrations: readonly Migration[] = [
   step('0025_quote_documents', () => import('./migrations/0025_quote_documents.ts')),
   step('0026_number_and_url_attributes', () => import('./migrations/0026_number_and_url_attributes.ts')),
   step('0027_lead_outcomes', () => import('./migrations/0027_lead_outcomes.ts')),
+  step('0028_tasks', () => import('./migrations/0028_tasks.ts')),
   step('0029_languages', () => import('./migrations/0029_languages.ts')),
   step('0031_external_ids', () => import('./migrations/0031_external_ids.ts')),
 ]

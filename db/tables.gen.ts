@@ -4,7 +4,6 @@ import type { Generated } from 'kysely'
 
 export interface ActivitiesTable {
   id: Generated<number>
-  type: 'call' | 'meeting' | 'lunch' | 'note' | 'file'
   title: string | null
   title_key: string | null
   comment: string | null
@@ -18,6 +17,10 @@ export interface ActivitiesTable {
   version: Generated<number>
   is_all_day: Generated<number>
   notify: Generated<number>
+  type: Generated<'call' | 'meeting' | 'lunch' | 'task' | 'note' | 'file'>
+  due_at: string | null
+  remind_at: string | null
+  reminded_at: string | null
 }
 
 export interface ActivityExternalIdsTable {
@@ -518,6 +521,7 @@ export interface LeadsTable {
   created_at: string
   updated_at: string
   version: Generated<number>
+  touched_at: Generated<string>
 }
 
 export interface LocksTable {
@@ -702,6 +706,7 @@ export interface ProductsTable {
   in_stock: Generated<number>
   allocated: Generated<number>
   available: Generated<number>
+  discontinued: Generated<number>
 }
 
 export interface QuoteActivitiesTable {
@@ -1029,6 +1034,14 @@ export interface WebhooksTable {
   changed_by_id: number | null
 }
 
+export interface WorkflowOccasionsTable {
+  id: Generated<number>
+  workflow_id: number
+  entity_id: number
+  occasion: string
+  created_at: string
+}
+
 export interface WorkflowRunsTable {
   id: Generated<number>
   workflow_id: number
@@ -1065,7 +1078,10 @@ export interface WorkflowsTable {
   events_after: Generated<number>
   changed_by_id: number | null
   run_on_restore: Generated<number>
-  event: Generated<'lead.won' | 'lead.lost' | 'lead.reopened' | 'quote.sent' | 'quote.accepted' | 'quote.declined' | 'quote.expired' | 'lead.create.after' | 'lead.update.after' | 'lead.delete.before' | 'activity.create.after' | 'activity.update.after' | 'activity.delete.before' | 'contacts.person.create.after' | 'contacts.person.update.after' | 'contacts.person.delete.before' | 'quote.create.after' | 'quote.update.after' | 'quote.delete.before'>
+  event: Generated<'lead.won' | 'lead.lost' | 'lead.reopened' | 'quote.sent' | 'quote.accepted' | 'quote.declined' | 'quote.expired' | 'lead.create.after' | 'lead.update.after' | 'lead.delete.before' | 'lead.due' | 'activity.create.after' | 'activity.update.after' | 'activity.delete.before' | 'activity.due' | 'contacts.person.create.after' | 'contacts.person.update.after' | 'contacts.person.delete.before' | 'contacts.person.due' | 'quote.create.after' | 'quote.update.after' | 'quote.delete.before' | 'quote.due'>
+  timing: string | null
+  due_after: string | null
+  due_until: string | null
 }
 
 export interface DB {
@@ -1161,6 +1177,7 @@ export interface DB {
   web_forms: WebFormsTable
   webhook_deliveries: WebhookDeliveriesTable
   webhooks: WebhooksTable
+  workflow_occasions: WorkflowOccasionsTable
   workflow_runs: WorkflowRunsTable
   workflows: WorkflowsTable
 }

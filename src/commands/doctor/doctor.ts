@@ -26,6 +26,7 @@ import { checkMailbox, checkOutgoingMail } from './mail.ts'
 import { checkContract, checkDocumentation, checkListeners, checkNodeVersion, checkPort } from './program.ts'
 import {
   checkAdministrator,
+  checkCampaigns,
   checkClock,
   checkDatabase,
   checkDeprecatedUses,
@@ -77,6 +78,7 @@ export async function doctorCommand(
     ['Jobs', withTables(checkFailedJobs)],
     ['Interrupted jobs', withTables(checkInterruptedJobs)],
     ['Webhooks', withTables(checkWebhooks)],
+    ['Campaigns', withTables(checkCampaigns)],
     ['Event consumers', withTables(checkEventConsumers)],
     ['Clock', withTables(checkClock)],
     ['Outgoing e-mail', () => checkOutgoingMail(config)],

@@ -1,4 +1,5 @@
-// Sends mails of the server to the user of an account, about its password and its sign-ins.
+// Sends mails of the server to the user of an account: about its password, its sign-ins and its
+// work.
 import { randomUUID } from 'node:crypto'
 import { operations } from '../../contract/operations.gen.ts'
 import type { Context } from '../../kernel/context.ts'
@@ -12,7 +13,9 @@ export interface Recipient {
   email: string
 }
 
-interface AccountMail {
+export interface AccountMail {
+  /** The local part of the Message-ID, for a mail that a later attempt may send again. */
+  messageKey?: string
   subject: string
   /** The paragraphs after the greeting. A paragraph that is an URL becomes a link. */
   paragraphs: readonly string[]
@@ -36,13 +39,13 @@ export function pagesOf({ services: { config } }: Context): { signIn: string; re
 export async function sendAccountMail(
   { services: { mailer, clock, config } }: Context,
   { name, email }: Recipient,
-  { subject, paragraphs, texts }: AccountMail,
+  { subject, paragraphs, texts, messageKey = randomUUID() }: AccountMail,
   signal: AbortSignal,
 ): Promise<void> {
   const all = [texts.say('account.greeting', { name: oneLine(name) }), ...paragraphs]
   await mailer.send(
     {
-      messageId: `${randomUUID()}@${config.mailDomain}`,
+      messageId: `${messageKey}@${config.mailDomain}`,
       date: clock.now(),
       from: { address: config.mailFrom, name: config.mailFromName },
       to: [email],

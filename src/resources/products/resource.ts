@@ -3,7 +3,7 @@
 import { operations } from '../../contract/operations.gen.ts'
 import type { Schema } from '../../contract/types.ts'
 import { canCall } from '../../kernel/context.ts'
-import { linkedField, moneyField, textField, valueField } from '../../kernel/query/filter.ts'
+import { flagField, linkedField, moneyField, textField, valueField } from '../../kernel/query/filter.ts'
 import { defineResource } from '../../kernel/resource/define-resource.ts'
 import { nameKey, skuKey } from '../../kernel/resource/named-references.ts'
 import { unique } from '../../kernel/resource/references.ts'
@@ -48,6 +48,7 @@ export const products = defineResource(
       sku: textField('products.sku_key'),
       name: textField('products.name_key'),
       price: moneyField('products.price'),
+      discontinued: flagField('products.discontinued'),
       quantity: moneyField('products.quantity'),
       in_stock: valueField('products.in_stock'),
       available: valueField('products.available'),
@@ -62,7 +63,7 @@ export const products = defineResource(
       { text: 'products.description' },
     ],
     withoutColumn: { tag_ids: 'links' },
-    toRow: async ({ sku, name, description, quantity, price, tag_ids }, writing) => {
+    toRow: async ({ sku, name, description, quantity, price, discontinued, tag_ids }, writing) => {
       const { ctx, current, errors } = writing
       const key = sku === undefined ? undefined : textKey(sku)
       await unique(writing, {
@@ -84,6 +85,7 @@ export const products = defineResource(
           description,
           quantity: scaled(quantity),
           price: scaled(price),
+          ...(discontinued !== undefined && { discontinued: Number(discontinued) }),
         },
       }
     },
@@ -94,6 +96,7 @@ export const products = defineResource(
       description: row.description,
       quantity: fromScaled(row.quantity),
       price: fromScaled(row.price),
+      discontinued: row.discontinued === 1,
       in_stock: row.in_stock,
       allocated: row.allocated,
       available: row.available,

@@ -103,17 +103,23 @@ async function personOf(ctx: Context, about: ActionSubject): Promise<Recipient> 
   return { addresses: points.map(({ value }) => value), personId }
 }
 
-async function ownerOf({ db }: Context, { entity, record }: ActionSubject): Promise<Recipient> {
+/** Returns the active owner of the record. Throws a Problem when there is none. */
+export async function activeOwnerOf({ db }: Context, { entity, record }: ActionSubject) {
   const { noun } = workflowResources[entity]
   if (typeof record.user_id !== 'number') throw actionRefused(`The ${noun} has no owner.`)
   const row = await db
     .selectFrom('users')
-    .select(['email', 'is_active'])
+    .select(['id', 'email', 'is_active'])
     .where('id', '=', record.user_id)
     .executeTakeFirst()
   if (row?.is_active !== 1) throw actionRefused(`The owner of the ${noun} is not active.`)
-  return { addresses: [row.email], personId: null }
+  return row
 }
+
+const ownerOf = async (ctx: Context, about: ActionSubject): Promise<Recipient> => ({
+  addresses: [(await activeOwnerOf(ctx, about)).email],
+  personId: null,
+})
 
 /**
  * Returns the participants that get the e-mail; the list may be empty. Throws a Problem when the
