@@ -86,8 +86,8 @@ const triggers = [
 
 /**
  * `leads.touched_at` is the last change of the stage, the last creation or completion of an
- * activity, or the last e-mail. Triggers keep it, and only ever raise it; none computes a later time from a
- * copied row than the write of this row did, so a copy of the database is equal.
+ * activity, or the last e-mail. Triggers keep it, and only ever raise it; none computes a later
+ * time from a copied row than the write of this row did, so a copy of the database is equal.
  */
 async function addLastTouch(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
   const column = { ...timestamp(), initial: '1970-01-01T00:00:00.000Z' }

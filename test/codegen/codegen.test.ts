@@ -472,8 +472,8 @@ describe('lint', { timeout: 60_000 }, () => {
     ],
     [
       'a writing POST without the key for repeated requests',
-      /get:\n( {6}operationId: listSources[^]*?x-ability: settings:)read/.exec(contract)?.[0] ?? '',
-      /get:\n( {6}operationId: listSources[^]*?x-ability: settings:)read/
+      /get:\n( {6}operationId: listSources[\s\S]*?x-ability: settings:)read/.exec(contract)?.[0] ?? '',
+      /get:\n( {6}operationId: listSources[\s\S]*?x-ability: settings:)read/
         .exec(contract)?.[0]
         .replace('get:', 'post:')
         .replace('read', 'write\n      x-events: [settings.source.create]') ?? '',

@@ -14,7 +14,7 @@ const gets = facts.filter(([, { method }]) => method === 'get').map(([id]) => id
 const creates = handled.filter((id) => fact(id).location)
 const updates = handled.filter((id) => id.startsWith('update') && takesHeader(id, 'If-Match'))
 const lists = handled.filter((id) => id.startsWith('list') && 'page' in fact(id).query)
-const conditional = handled.filter((id) => takesHeader(id, 'If-None-Match'))
+const conditional = gets.filter((id) => handled.includes(id) && takesHeader(id, 'If-None-Match'))
 const guarded = handled.filter((id) => takesHeader(id, 'If-Match'))
 // Not `logout`, because replies are stored for the token, which it deletes.
 const idempotent = handled.filter((id) => takesHeader(id, 'Idempotency-Key') && id !== 'logout')

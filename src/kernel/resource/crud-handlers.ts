@@ -17,7 +17,7 @@ interface Input {
 }
 
 export function crudHandlers({ d, below }: Pick<ResourceParts, 'd' | 'below'>, resource: AnyResource) {
-  const { noun, operations, externalIds } = d
+  const { noun, operations } = d
   const message = (verb: string): string => `${capital(noun)} ${verb}.`
   return {
     [operations.list]: (ctx: Context, { query }: Input) => resource.list(ctx, query),
@@ -37,7 +37,7 @@ export function crudHandlers({ d, below }: Pick<ResourceParts, 'd' | 'below'>, r
       return { message: message('deleted') }
     },
     ...(below.history && { [below.history]: historyHandler(resource) }),
-    ...(below.upsert && externalIds && { [below.upsert]: upsertHandler(d, externalIds, resource) }),
+    ...(below.upsert && { [below.upsert]: upsertHandler(d, resource) }),
     ...(below.restore && { [below.restore]: restoreHandler(resource) }),
   }
 }

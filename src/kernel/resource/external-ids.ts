@@ -111,8 +111,19 @@ async function saveExternalIds({ db }: Context, { table, column }: ExternalIdTab
   }
 }
 
+/** Returns the id of the record that the path of an upsert names; null when there is none. */
+export async function idOfUpsert(
+  ctx: Context,
+  d: AnyDefinition,
+  params: Record<string, unknown>,
+): Promise<number | null> {
+  if (d.externalIds === undefined) return null
+  const text = externalIdText(String(params.source), String(params.external_id))
+  return (await idsWhere(ctx, d.externalIds, 'external_id', [text]))[0]?.owner ?? null
+}
+
 interface UpsertInput {
-  params: { source: string; external_id: string }
+  params: { source: string; external_id: string } & Record<string, unknown>
   body: AnyBody
 }
 
@@ -121,16 +132,17 @@ interface UpsertInput {
  * `If-None-Match: *` or `If-Match` forbids what would happen, and 409 when the caller may not see
  * the record with the id.
  */
-export function upsertHandler(d: AnyDefinition, at: ExternalIdTable, resource: AnyResource) {
+export function upsertHandler(d: AnyDefinition, resource: AnyResource) {
   const { create, update } = d.operations
   const message = (verb: string): string => `${capital(d.noun)} ${verb}.`
-  return (ctx: Context, { params: { source, external_id: id }, body }: UpsertInput) =>
+  return (ctx: Context, { params, body }: UpsertInput) =>
     transaction(ctx, async (ctx) => {
+      const { source, external_id: id } = params
       const own = (body.external_ids as Sent | undefined)?.[source]
       if (own !== undefined && own !== id)
         throw invalid({ [`external_ids.${source}`]: ['Must be the external id in the path, or left out.'] })
-      const [known] = await idsWhere(ctx, at, 'external_id', [externalIdText(source, id)])
-      if (known === undefined) {
+      const known = await idOfUpsert(ctx, d, params)
+      if (known === null) {
         if (ctx.ifMatch !== null) throw new Problem('version_mismatch', `No ${d.noun} has this external id.`)
         const ids = { ...(body.external_ids as Sent | undefined), [source]: id }
         const created = await resource.create(ctx, newBody(ctx, create, { ...body, external_ids: ids }))
@@ -139,12 +151,12 @@ export function upsertHandler(d: AnyDefinition, at: ExternalIdTable, resource: A
       if (ctx.headers['if-none-match'] !== undefined)
         throw new Problem('version_mismatch', `The ${d.noun} exists already.`)
       assertCanCall(ctx, operations[update])
-      if (!(await resource.visibleIds(ctx, [known.owner])).has(known.owner)) {
+      if (!(await resource.visibleIds(ctx, [known])).has(known)) {
         const errors = new ValidationErrors()
         errors.taken('external_id', resource.entity, null, `Another ${d.noun} has this external id.`)
         errors.throwIfAny()
       }
-      return withStatus({ data: await resource.update(ctx, known.owner, body), message: message('updated') }, 200)
+      return withStatus({ data: await resource.update(ctx, known, body), message: message('updated') }, 200)
     })
 }
 
