@@ -1,7 +1,9 @@
 // The ids of records in other systems: one for each system, unique for its system and type of
 // record. They are part of the reply, of bodies and of events; lists filter by them, and bodies
 // refer to records by them. An upsert finds its record by one.
-import { sql } from 'kysely'
+import { type Kysely, sql } from 'kysely'
+import { type Bound, cachedQuery } from '../../../db/cached-query.ts'
+import type { Db } from '../../../db/store.ts'
 import type { DB as Tables } from '../../../db/tables.gen.ts'
 import { bodyReader } from '../../contract/input/body-reader.ts'
 import { operations } from '../../contract/operations.gen.ts'
@@ -10,6 +12,7 @@ import type { OperationId } from '../../contract/types.ts'
 import { assertCanCall, type Context } from '../context.ts'
 import { invalid, Problem, ValidationErrors } from '../errors.ts'
 import { linkedField } from '../query/filter.ts'
+import { perOwner } from '../runtime/per-owner.ts'
 import { capital } from '../values/format.ts'
 import { transaction } from '../write/write.ts'
 import type { AnyBody, AnyDefinition, AnyResource } from './any-definition.ts'
@@ -33,12 +36,24 @@ interface Known {
   external_id: string
 }
 
-async function idsWhere({ db }: Context, { table, column }: ExternalIdTable, test: string, values: readonly unknown[]) {
-  if (values.length === 0) return []
-  const { rows } = await sql<Known>`select ${sql.ref(column)} as owner, source, external_id from ${sql.table(table)}
-    where ${sql.ref(test)} in (${sql.join(values)}) order by ${sql.ref(column)}, source`.execute(db)
-  return rows.map((row) => ({ ...row, owner: Number(row.owner) }))
-}
+/** Returns the queries of a table, which are compiled once, because each row of an import runs them. */
+const queriesOf = perOwner(({ table, column }: ExternalIdTable) => {
+  const rows = (db: Db) =>
+    (db as unknown as Kysely<Record<string, Known>>)
+      .selectFrom(table)
+      .select([sql.ref<number>(column).as('owner'), 'source', 'external_id'])
+      .orderBy(column as 'owner')
+      .orderBy('source')
+  return {
+    byOwner: cachedQuery((db: Db, ids: Bound<number[]>) => rows(db).where(sql.ref<number>(column), 'in', ids)),
+    byText: cachedQuery((db: Db, texts: Bound<string[]>) => rows(db).where('external_id', 'in', texts)),
+  }
+})
+
+const byOwner = ({ db }: Context, at: ExternalIdTable, ids: readonly number[]): Promise<Known[]> =>
+  ids.length === 0 ? Promise.resolve([]) : queriesOf(at).byOwner(db, ids)
+const byText = ({ db }: Context, at: ExternalIdTable, texts: readonly string[]): Promise<Known[]> =>
+  texts.length === 0 ? Promise.resolve([]) : queriesOf(at).byText(db, texts)
 
 /** Adds external ids to a definition whose table has some. */
 export function withExternalIds(d: AnyDefinition, entity: string): AnyDefinition {
@@ -52,7 +67,7 @@ export function withExternalIds(d: AnyDefinition, entity: string): AnyDefinition
       keys: {
         ...d.namedBy?.keys,
         external_id: async (ctx, texts) => {
-          const found = await idsWhere(ctx, at, 'external_id', texts)
+          const found = await byText(ctx, at, texts)
           return new Map(found.map(({ external_id, owner }) => [external_id, [owner]]))
         },
       },
@@ -72,11 +87,11 @@ export function withExternalIds(d: AnyDefinition, entity: string): AnyDefinition
     },
     loadRelated: async (ctx, replies, include) => {
       await d.loadRelated?.(ctx, replies, include)
-      const ids = replies.map(({ id }) => id)
-      const byOwner = new Map<unknown, Record<string, string>>(ids.map((id) => [id, {}]))
-      for (const { owner, source, external_id } of await idsWhere(ctx, at, at.column, ids))
-        Object.assign(byOwner.get(owner) ?? {}, { [source]: external_id.slice(source.length + 1) })
-      for (const reply of replies) reply.external_ids = byOwner.get(reply.id) ?? {}
+      const ids = replies.map(({ id }) => id as number)
+      const shown = new Map<unknown, Record<string, string>>(ids.map((id) => [id, {}]))
+      for (const { owner, source, external_id } of await byOwner(ctx, at, ids))
+        Object.assign(shown.get(owner) ?? {}, { [source]: external_id.slice(source.length + 1) })
+      for (const reply of replies) reply.external_ids = shown.get(reply.id) ?? {}
     },
   }
 }
@@ -89,13 +104,13 @@ async function checkExternalIds(
   sent: Sent,
 ): Promise<void> {
   const texts = Object.entries(sent).flatMap(([source, id]) => (id === null ? [] : [externalIdText(source, id)]))
-  for (const { owner, source } of await idsWhere(ctx, at, 'external_id', texts)) {
+  for (const { owner, source } of await byText(ctx, at, texts)) {
     if (owner === current?.id) continue
     const seen = await ctx.services.resources.get(entity)?.visibleIds(ctx, [owner])
     const field = `external_ids.${source}`
     errors.taken(field, entity, seen?.has(owner) ? owner : null, `Another ${noun} has this external id.`)
   }
-  const known = current === null ? [] : await idsWhere(ctx, at, at.column, [current.id])
+  const known = current === null ? [] : await byOwner(ctx, at, [current.id])
   const systems = new Set([...known.map(({ source }) => source), ...Object.keys(sent)])
   for (const [source, id] of Object.entries(sent)) if (id === null) systems.delete(source)
   if (systems.size > maxSystems) errors.invalid('external_ids', `Must not have more than ${maxSystems} entries.`)
@@ -119,7 +134,7 @@ export async function idOfUpsert(
 ): Promise<number | null> {
   if (d.externalIds === undefined) return null
   const text = externalIdText(String(params.source), String(params.external_id))
-  return (await idsWhere(ctx, d.externalIds, 'external_id', [text]))[0]?.owner ?? null
+  return (await byText(ctx, d.externalIds, [text]))[0]?.owner ?? null
 }
 
 interface UpsertInput {
