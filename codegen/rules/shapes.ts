@@ -162,7 +162,7 @@ function referredTo(schema: unknown): string[] {
 }
 
 export const statusesAreComplete: Rule = ({ document, operations, report }) => {
-  for (const { id, operation, at, method, path, isPublic, parameters } of operations) {
+  for (const { id, operation, at, path, isPublic, parameters } of operations) {
     // A deferred response is an alternative to the one status of success.
     const codes = Object.entries(operation.responses ?? {}).flatMap(([code, reply]) =>
       isDeferred(document, reply) ? [] : [code],
@@ -185,8 +185,7 @@ export const statusesAreComplete: Rule = ({ document, operations, report }) => {
     if (operation['x-permission'] !== undefined) needed.set('403', 'it needs a permission')
     if (codes.includes('206')) needed.set('416', 'it answers ranges')
     if (dryRun !== undefined) needed.set(dryRun, 'it supports a dry run')
-    // A PUT that may answer 201 creates the record that its path names.
-    if (path.includes('{') && !(method === 'put' && codes.includes('201'))) needed.set('404', 'its path names a record')
+    if (path.includes('{')) needed.set('404', 'its path names a record')
     if (resolve(document, operation.requestBody)) {
       for (const code of ['400', '413', '415', '422']) needed.set(code, 'it takes a body')
     }

@@ -19,7 +19,7 @@ describe.each(ids)('%s', (id) => {
       [304, method === 'get' && takesHeader(id, 'If-None-Match')],
       [400, true],
       [401, !fact(id).public],
-      [404, parametersOf(id, 'path').length > 0 && creatorOfUpsert(id) === undefined],
+      [404, parametersOf(id, 'path').length > 0],
       [409, takesHeader(id, 'Idempotency-Key')],
       [412, takesHeader(id, 'If-Match')],
       [413, method !== 'get'],

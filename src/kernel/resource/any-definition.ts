@@ -7,8 +7,7 @@ import type { Context } from '../context.ts'
 import type { FilterSource, QueryValues } from '../query/filter.ts'
 import type { Paged, Rows, SortColumn } from '../query/page.ts'
 import type { Snapshot } from '../write/events.ts'
-import type { RecordRules, Resource } from './definition.ts'
-import type { ExternalIdTable } from './external-ids.ts'
+import type { ExternalIdTable, RecordRules, Resource } from './definition.ts'
 import type { TableRows } from './table-rows.ts'
 
 /** A row of any table. `version` is optional because some tables have no such column. */

@@ -25,7 +25,6 @@ import type { Records, Sight } from '../query/event-visibility.ts'
 import type { FilterSource, QueryValues, SearchField } from '../query/filter.ts'
 import type { Rows, SortColumn } from '../query/page.ts'
 import type { Snapshot } from '../write/events.ts'
-import type { ExternalIdTable } from './external-ids.ts'
 
 /**
  * The values that the rules of a write may use. `current` is the row before an update; null on
@@ -35,6 +34,12 @@ export interface Writing<Row> {
   ctx: Context
   current: Row | null
   errors: ValidationErrors
+}
+
+/** The table of the external ids of a type of record, and its column with the id of the record. */
+export interface ExternalIdTable {
+  table: keyof Tables
+  column: string
 }
 
 /** The column for each sort name of the list. */

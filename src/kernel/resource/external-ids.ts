@@ -4,7 +4,6 @@
 import { type Kysely, sql } from 'kysely'
 import { type Bound, cachedQuery } from '../../../db/cached-query.ts'
 import type { Db } from '../../../db/store.ts'
-import type { DB as Tables } from '../../../db/tables.gen.ts'
 import { bodyReader } from '../../contract/input/body-reader.ts'
 import { operations } from '../../contract/operations.gen.ts'
 import { withStatus } from '../../contract/output/status.ts'
@@ -16,13 +15,7 @@ import { perOwner } from '../runtime/per-owner.ts'
 import { capital } from '../values/format.ts'
 import { transaction } from '../write/write.ts'
 import type { AnyBody, AnyDefinition, AnyResource } from './any-definition.ts'
-import type { Writing } from './definition.ts'
-
-/** The table of the external ids of one type of record, and its column with the id of the record. */
-export interface ExternalIdTable {
-  table: keyof Tables
-  column: string
-}
+import type { ExternalIdTable, Writing } from './definition.ts'
 
 /** The largest number of systems whose ids one record has. */
 const maxSystems = 20

@@ -7,6 +7,7 @@ import { ValidationErrors } from '../../kernel/errors.ts'
 import { preferred } from '../../kernel/files/content-negotiation.ts'
 import { download } from '../../kernel/files/download.ts'
 import type { Handler } from '../../kernel/handler.ts'
+import { withoutVisibility } from '../../kernel/query/visibility.ts'
 import { lines } from '../../kernel/resource/export.ts'
 import { checkReferences } from '../../kernel/resource/references.ts'
 import { today } from '../../kernel/values/format.ts'
@@ -60,8 +61,14 @@ const referred = {
 
 async function checkFilter(ctx: Context, filter: Filter = {}): Promise<void> {
   const errors = new ValidationErrors()
+  // Every user may name each user.
   for (const [field, resource] of Object.entries(referred))
-    await checkReferences({ ctx, errors }, `filter.${field}`, filter[field as keyof Filter], resource)
+    await checkReferences(
+      { ctx: resource === users ? withoutVisibility(ctx) : ctx, errors },
+      `filter.${field}`,
+      filter[field as keyof Filter],
+      resource,
+    )
   errors.throwIfAny()
 }
 

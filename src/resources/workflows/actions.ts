@@ -125,11 +125,11 @@ async function checkDetail(
   if (type === 'file') below.invalid('type', 'A workflow cannot create a file.')
   if (type === 'note' && !comment?.trim()) below.invalid('comment', 'The field is required.')
   if (type !== undefined && type !== 'note' && !title?.trim()) below.invalid('title', 'The field is required.')
-  if (notice?.user_id && notice.group_id) below.invalid('group_id', 'Name either a user or a group.')
   const { user_id = null } = activity ?? notice ?? {}
   const group_id = notice?.group_id ?? null
   if (user_id !== null) await checkReference({ ctx, errors: below }, 'user_id', user_id, users)
   if (group_id !== null) await checkReference({ ctx, errors: below }, 'group_id', group_id, groups)
+  if (notice?.user_id && group_id !== null && !below.any) below.invalid('group_id', 'Name either a user or a group.')
   const texts = { title, comment, subject: notice?.subject, text: notice?.text }
   for (const [name, text] of Object.entries(texts))
     for (const sentence of text ? await findUnknownPlaceholders(ctx, text, { entity }) : [])

@@ -1,6 +1,5 @@
-// The team's own book of the month: what each lead is worth, who owns it, and what was won and
-// lost. It adds up in cents and never asks the server, so the figures of the server can be compared
-// with it.
+// The team's own book of the month: the value and the owner of each lead, and each win and loss. It
+// adds up in cents and never asks the server, so the figures of the server can be compared with it.
 
 /** One lead in the book. */
 export interface Deal {
