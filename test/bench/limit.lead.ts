@@ -67,6 +67,7 @@ export function presentRow(row: Cells, now: number) {
     activities_count: activities,
     emails_count: emails,
     custom_attributes: { region, seats: seats === undefined ? null : seats / scale },
+    external_ids: {},
     created_at,
     updated_at,
     version: version as number,

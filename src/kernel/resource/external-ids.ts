@@ -29,7 +29,7 @@ interface Known {
   external_id: string
 }
 
-/** Returns the queries of a table, which are compiled once, because each row of an import runs them. */
+/** Returns the queries of a table. They are compiled once, as each row of an import runs them. */
 const queriesOf = perOwner(({ table, column }: ExternalIdTable) => {
   const rows = (db: Db) =>
     (db as unknown as Kysely<Record<string, Known>>)
