@@ -2,7 +2,7 @@
 // The test also causes these statuses where possible.
 import { describe, expect, it } from 'vitest'
 import { onlyReads } from '../../src/contract/allowed-methods.ts'
-import { bodySchema, creatorOfUpsert, fact, facts, parametersOf, takesHeader } from '../support/schema.ts'
+import { bodySchema, fact, facts, parametersOf, takesHeader } from '../support/schema.ts'
 import { changesNothing, request, send } from './support.ts'
 import { useWorld } from './use-world.ts'
 
