@@ -431,6 +431,7 @@ const demanded: Record<string, string | number> = {
   'activity_participants.user_id': 1,
   'activity_participants.response': 'accepted',
   'idempotency_keys.token_id': 1,
+  'lead_outcomes.at': start,
   'lead_outcomes.kind': 'won',
   'lead_outcomes.sign': 1,
 }
