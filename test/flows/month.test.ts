@@ -246,4 +246,25 @@ describe('a month', () => {
     }
     expect(await march()).toEqual(expectedMarch())
   })
+
+  it('a year later: March stays after a deletion, an edit, a reopening and a hand-over', async () => {
+    const before = await march()
+    expect(before).toEqual(expectedMarch())
+    server.clock.set('2027-03-15T09:00:00Z')
+    const [first, second, third, fourth] = await leadsOf('status=2')
+    expect((await admin.delete(`/leads/${first.id}`)).status).toBe(200)
+    must(await admin.put(`/leads/${second.id}`, { lead_value: 1 }))
+    must(await admin.put(`/leads/${third.id}/stage`, { lead_pipeline_stage_id: stageOf('prospect') }))
+    must(await admin.put(`/leads/${fourth.id}`, { user_id: team.Mara.id }))
+    expect(await march()).toEqual(before)
+    const rows = must(
+      await admin.post('/reports/query', {
+        measure: 'won_value',
+        group_by: 'user',
+        from: '2026-03-01',
+        to: '2026-03-31',
+      }),
+    ).rows.filter(({ value }: any) => value !== 0)
+    expect(Object.fromEntries(rows.map(({ label, value }: any) => [label, value]))).toEqual(before.byUser)
+  })
 })
