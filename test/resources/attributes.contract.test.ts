@@ -40,7 +40,8 @@ async function call(
     ...(body !== undefined && { body: JSON.stringify(body) }),
   })
   const text = await reply.text()
-  // The lint of a test keeps this process busy, so the server in it sheds load. A client tries again.
+  // The lint of a test keeps this process busy, so the server in it sheds load. A client tries
+  // again.
   if (reply.status === 503) {
     await pause(1000)
     return call(method, path, body, headers)
