@@ -14,12 +14,12 @@ const lists = new Map<string, readonly (readonly [code: string, name: string])[]
 
 /** Returns the codes and names of all countries, in the order of the language. */
 export function countriesOf(texts: { language: string }): readonly (readonly [code: string, name: string])[] {
+  const known = lists.get(texts.language)
+  if (known !== undefined) return known
   const { compare } = new Intl.Collator([texts.language, 'en'])
-  const list =
-    lists.get(texts.language) ??
-    [...countryCodes]
-      .map((code) => [code, countryName(code, texts)] as const)
-      .sort(([, one], [, other]) => compare(one, other))
+  const list = [...countryCodes]
+    .map((code) => [code, countryName(code, texts)] as const)
+    .sort(([, one], [, other]) => compare(one, other))
   lists.set(texts.language, list)
   return list
 }

@@ -44,9 +44,9 @@ const queriesOf = perOwner(({ table, column }: ExternalIdTable) => {
 })
 
 const byOwner = ({ db }: Context, at: ExternalIdTable, ids: readonly number[]): Promise<Known[]> =>
-  ids.length === 0 ? Promise.resolve([]) : queriesOf(at).byOwner(db, ids)
+  queriesOf(at).byOwner(db, ids)
 const byText = ({ db }: Context, at: ExternalIdTable, texts: readonly string[]): Promise<Known[]> =>
-  texts.length === 0 ? Promise.resolve([]) : queriesOf(at).byText(db, texts)
+  queriesOf(at).byText(db, texts)
 
 /** Adds external ids to a definition whose table has some. */
 export function withExternalIds(d: AnyDefinition, entity: string): AnyDefinition {

@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { operations } from '../../contract/operations.gen.ts'
 import type { Context } from '../../kernel/context.ts'
 import { escapeHtml, oneLine } from '../../kernel/values/format.ts'
+import { MailRefused } from '../../mail/outbound.ts'
 import { withGracePeriod } from '../../mail/send-grace.ts'
 import type { Texts } from '../../texts/texts.ts'
 
@@ -60,6 +61,16 @@ export async function sendAccountMail(
     },
     withGracePeriod(signal),
   )
+}
+
+/**
+ * Ends a job whose mail failed. Throws, so that the job tries again, unless the mail server refused
+ * the mail for good. The mail server's error is not logged, because it often contains the
+ * recipient's address.
+ */
+export function accountMailFailed({ services: { log } }: Context, user: number, cause: unknown, mail: string): void {
+  if (!(cause instanceof MailRefused)) throw new Error('The mail server did not take the mail.')
+  log.warn({ user }, `The mail server refused ${mail}.`)
 }
 
 const anchor = (link: string): string => `<a href="${escapeHtml(link)}">${escapeHtml(link)}</a>`

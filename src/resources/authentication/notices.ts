@@ -6,8 +6,7 @@ import { userAgentOf } from '../../kernel/auth/sessions.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { daysAfter } from '../../kernel/runtime/clock.ts'
 import { oneLine } from '../../kernel/values/format.ts'
-import { MailRefused } from '../../mail/outbound.ts'
-import { pagesOf, type Recipient, sendAccountMail } from './account-mail.ts'
+import { accountMailFailed, pagesOf, type Recipient, sendAccountMail } from './account-mail.ts'
 
 interface Notice {
   kind: 'device' | 'guessing'
@@ -35,9 +34,7 @@ export const signInNotice = defineJob<Notice>({
     try {
       await sendAccountMail(ctx, user, await composeNotice(ctx, notice, user), signal)
     } catch (cause) {
-      // The mail server's error is not logged, because it often contains the recipient's address.
-      if (!(cause instanceof MailRefused)) throw new Error('The mail server did not take the mail.')
-      ctx.services.log.warn({ user: user.id }, 'The mail server refused a notice about a sign-in.')
+      accountMailFailed(ctx, user.id, cause, 'a notice about a sign-in')
     }
     await ctx.db
       .updateTable('users')

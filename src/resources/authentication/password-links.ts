@@ -6,8 +6,7 @@ import { newSecret, sha256Hex } from '../../kernel/auth/secrets.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { stamp } from '../../kernel/runtime/clock.ts'
 import { fold } from '../../kernel/values/format.ts'
-import { MailRefused } from '../../mail/outbound.ts'
-import { pagesOf, type Recipient, sendAccountMail } from './account-mail.ts'
+import { accountMailFailed, pagesOf, type Recipient, sendAccountMail } from './account-mail.ts'
 
 /**
  * How long a link is valid. A user who requests a reset waits for the mail. An invitation arrives
@@ -46,9 +45,7 @@ export const passwordLink = defineJob<LinkRequest>({
     } catch (cause) {
       // The mail was not sent, so its link must not count toward the hourly limit.
       await ctx.db.deleteFrom('password_resets').where('id', '=', id).execute()
-      // The mail server's error is not logged, because it often contains the recipient's address.
-      if (!(cause instanceof MailRefused)) throw new Error('The mail server did not take the mail.')
-      ctx.services.log.warn({ user: user.id }, 'The mail server refused a mail with a password link.')
+      accountMailFailed(ctx, user.id, cause, 'a mail with a password link')
     }
   },
 })

@@ -3,8 +3,7 @@
 // sent, it may arrive twice, with the same Message-ID.
 import { defineJob, enqueueAll } from '../../jobs/queue.ts'
 import type { Context } from '../../kernel/context.ts'
-import { MailRefused } from '../../mail/outbound.ts'
-import { type AccountMail, sendAccountMail } from './account-mail.ts'
+import { type AccountMail, accountMailFailed, sendAccountMail } from './account-mail.ts'
 
 interface UserMail extends Omit<AccountMail, 'texts'> {
   user_id: number
@@ -22,9 +21,7 @@ export const userMail = defineJob<UserMail>({
     try {
       await sendAccountMail(ctx, user, { ...mail, texts: await ctx.services.textsFor(ctx) }, signal)
     } catch (cause) {
-      // The mail server's error is not logged, because it often contains the recipient's address.
-      if (!(cause instanceof MailRefused)) throw new Error('The mail server did not take the mail.')
-      ctx.services.log.warn({ user: id }, 'The mail server refused a mail to a user.')
+      accountMailFailed(ctx, id, cause, 'a mail to a user')
     }
   },
 })

@@ -315,7 +315,8 @@ const deletePipeline: Handler<'deletePipeline'> = (ctx, input) =>
     for (const [stage, successor] of successors)
       await replaceInRules(ctx, { entity: 'stages', id: stage }, successor, 'query.stage_successors')
     if (jobId === null) {
-      await moveAll({ ...ctx, ifMatch: null }, await movesOfDeletion(ctx, id, successors))
+      // The deletion itself moves leads only by the codes of their stages.
+      if (successors.length > 0) await moveAll({ ...ctx, ifMatch: null }, await movesOfDeletion(ctx, id, successors))
       return pipelines.handlers.deletePipeline(ctx, input)
     }
     await refuseNamedStages(ctx, await loadStages(ctx, id))

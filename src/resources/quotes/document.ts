@@ -25,7 +25,7 @@ export interface PrintedQuote {
   config: Settings
 }
 
-/** What the drawing subprocess gets: the quote, and the texts of its language. */
+/** The input of the drawing subprocess: the quote, and the texts of its language. */
 export type TranslatedQuote = PrintedQuote & { language: string; messages: Messages }
 
 const ink = '#1f2937'

@@ -175,16 +175,16 @@ function joined(
 async function answer(ctx: Context, query: Query, period: Period | null): Promise<Data<'queryReport'>> {
   const measure = measures[query.measure]
   const { group_by: group, compare, ...ungrouped } = query
-  // The total of a forecast by month includes the leads that are overdue or have no date.
-  const whole: Query = group === 'month' && measure.source.isOpen ? query : ungrouped
   const before = compare && period ? previousPeriod(period) : null
-  const totalOf = async (period: Period | null): Promise<Average> => {
-    const rows = await figuresOf(ctx, whole, measure, period)
-    return rows.reduce((sum, { value }) => ({ of: sum.of + value.of, among: value.among }), averageOf(measure, []))
-  }
-  const total = rowOf(null, 'Total', await totalOf(period), before && (await totalOf(before)))
   const now = group ? await figuresOf(ctx, query, measure, period) : []
   const then = group && before ? await figuresOf(ctx, query, measure, before) : null
+  // The total of a forecast by month includes the leads that are overdue or have no date.
+  const isSumOfRows = group === 'month' && measure.source.isOpen === true
+  const totalOf = async (period: Period | null, grouped: readonly Figures[]): Promise<Average> => {
+    const rows = isSumOfRows ? grouped : await figuresOf(ctx, ungrouped, measure, period)
+    return rows.reduce((sum, { value }) => ({ of: sum.of + value.of, among: value.among }), averageOf(measure, []))
+  }
+  const total = rowOf(null, 'Total', await totalOf(period, now), before && (await totalOf(before, then ?? [])))
   const daysOf = ({ range: { start, end } }: Period): Schema<'ReportDays'> => ({ from: start, to: end })
   return {
     measure: query.measure,
