@@ -234,7 +234,7 @@ function withCreated(document: ContractDocument, shown: SchemaObject | undefined
  * Matches the operationIds of operations that accept read-only keys. In any other operation, such
  * as moveLead or login, a read-only key is a mistake of the client.
  */
-export const returnsRecord = /^(create|update)[A-Z]/
+export const returnsRecord = /^(create|update|upsert|convert)[A-Z]/
 
 /**
  * Returns the keys that the response has and the body lacks, or null if there is no such key.
