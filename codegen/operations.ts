@@ -62,6 +62,8 @@ export interface OperationFact {
   readonly location: boolean
   /** Whether scripts of any page may call it, without credentials (x-any-origin). */
   readonly isForAnyOrigin?: true
+  /** Whether the response may have meta.warnings. */
+  readonly warns?: true
   /** Keys of the record that follow from other fields, other records or the clock (x-derived). */
   readonly derivedKeys?: readonly string[]
   readonly query: { readonly [name: string]: 'array' | 'string' | 'integer' | 'boolean' | 'number' | 'object' }
@@ -141,6 +143,7 @@ function factOf(
     servedBy: operation['x-served-by'] ?? 'handler',
     location: success?.status === 201 && isShown(document, path),
     ...(operation['x-any-origin'] === true && { isForAnyOrigin: true }),
+    ...(warns(document, success?.reply) && { warns: true }),
     ...derivedKeysOf(document, success?.reply),
     query: Object.fromEntries(
       parameters
@@ -156,6 +159,9 @@ function factOf(
       : null,
   }
 }
+
+const warns = (document: ContractDocument, reply: BodyOrResponse | undefined): boolean =>
+  propertiesOf(document, propertiesOf(document, schemaOf(reply))?.meta)?.warnings !== undefined
 
 function derivedKeysOf(document: ContractDocument, reply: BodyOrResponse | undefined): { derivedKeys?: string[] } {
   const properties = Object.entries(propertiesOf(document, dataOf(document, reply)) ?? {})
@@ -234,7 +240,7 @@ function withCreated(document: ContractDocument, shown: SchemaObject | undefined
  * Matches the operationIds of operations that accept read-only keys. In any other operation, such
  * as moveLead or login, a read-only key is a mistake of the client.
  */
-export const returnsRecord = /^(create|update)[A-Z]/
+export const returnsRecord = /^(create|update|upsert|convert)[A-Z]/
 
 /**
  * Returns the keys that the response has and the body lacks, or null if there is no such key.

@@ -4,9 +4,9 @@ import { type ContractDocument, resolve, type SchemaObject, successOf, widestOf 
 import type { Rule } from '../rule.ts'
 
 /**
- * Reports keys of the bodies of `create…` and `update…` that the response does not have, at any
- * depth. A key is shown under its name, or as the record of its id: `lead_id` as `lead`, `leads` or
- * `lead_ids`. Passwords need no mark.
+ * Reports keys of the bodies of operations that return the record and that the response lacks, at
+ * any depth. A key is shown under its name, or as the record of its id: `lead_id` as `lead`,
+ * `leads` or `lead_ids`. Passwords need no mark.
  */
 export const writtenKeysAreShown: Rule = ({ document, operations, report }) => {
   for (const { id, operation, at } of operations) {

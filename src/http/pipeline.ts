@@ -12,7 +12,7 @@ import type { FieldErrors } from '../contract/output/problems.ts'
 import { statusOfReply } from '../contract/output/status.ts'
 import type { Pipeline } from '../contract/pipeline.ts'
 import type { Answered } from '../contract/routes.ts'
-import type { OperationFact, OperationId } from '../contract/types.ts'
+import type { EventBase, OperationFact, OperationId } from '../contract/types.ts'
 import { covers } from '../kernel/auth/abilities.ts'
 import { noteDeprecatedUses } from '../kernel/auth/deprecated-uses.ts'
 import { checkCsrf, identify } from '../kernel/auth/sessions.ts'
@@ -184,6 +184,10 @@ const isTried = ({ dryRun, public: isPublic, permission, method, path }: Operati
 /** A POST that only reads needs no key, and its reply may not be JSON. */
 const takesKey = (fact: OperationFact): boolean => fact.method === 'post' && !onlyReads(fact)
 
+/** Returns the event of the change in which read-only keys are ignored. An upsert fires it for a known record. */
+const updateEventOf = ({ method, events }: OperationFact): EventBase | undefined =>
+  method === 'put' ? (events[0]?.replace(/\.create$/, '.update') as EventBase | undefined) : events[0]
+
 /** Carries out the call. The handler's reply goes down this function until it is a response. */
 async function handle(parts: Parts, call: Call, input: Input): Promise<Answered> {
   const isRead = call.fact.method === 'get'
@@ -193,7 +197,7 @@ async function handle(parts: Parts, call: Call, input: Input): Promise<Answered>
   const ctx: Context = {
     ...callContext(call),
     ...(bodyVersion !== undefined && { bodyVersion }),
-    ...(ignored.length > 0 && { ignored: { event: call.fact.events[0], keys: ignored } }),
+    ...(ignored.length > 0 && { ignored: { event: updateEventOf(call.fact), keys: ignored } }),
   }
   const handler = handlerOf(parts, call)
   if (!isRead) await prepareUploads(ctx)
@@ -246,7 +250,7 @@ function render({ check, services }: Parts, ctx: Context, call: Call, input: Inp
     answer = answerDownload(ctx, fact, call.method, reply)
     checkDownload(check, call, answer)
   } else {
-    const said = fact.ignorable === null ? reply : withWarnings(ctx, reply)
+    const said = fact.warns ? withWarnings(ctx, reply) : reply
     const status = statusOfReply(said, { dryRun: ctx.dryRun, usual: fact.status })
     const { contract } = services
     const whole = withOldNames(contract, () => replySchemaOf(contract, { ...fact, status }), said)

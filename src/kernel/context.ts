@@ -24,6 +24,8 @@ export interface CurrentUser {
    * The ids of the owners whose records the user sees; null when the user sees all.
    */
   visibleOwners: readonly number[] | null
+  /** Whether a user with a limited view sees leads, persons, organizations and quotes without an owner. */
+  seesOwnerless: boolean
 }
 
 export interface CallingToken {

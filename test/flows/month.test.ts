@@ -1,15 +1,19 @@
 // A month of a small company: eight users, 192 leads from an import, a form and the team, two
-// pipelines, quotes, mails, a user who leaves and a reorganization. The team keeps a book of its
-// own, and the figures of the server must equal it.
+// pipelines, quotes, mails, a workflow, a campaign, a user who leaves, a reorganization and a
+// restore. The team keeps a book of its own, and the figures of the server must equal it.
 import { beforeAll, describe, expect, it } from 'vitest'
 import { form as multipart } from '../support/form.ts'
 import { csvOf, importing } from '../support/importing.ts'
+import { useSmtp } from '../support/outside.ts'
 import { useSharedServer } from '../support/using.ts'
 import { monthOf, openBook } from './month/book.ts'
 import { type Company, must, openCompany, type Representative, representatives } from './month/company.ts'
 
 const inboundSecret = 'open: sesame'
-const server = useSharedServer({ config: { timezone: 'Europe/Berlin', inboundSecret } })
+const smtp = useSmtp()
+const server = useSharedServer(() => ({
+  config: { timezone: 'Europe/Berlin', inboundSecret, smtpUrl: smtp.url, campaignRate: 1000 },
+}))
 const { admin } = server
 const book = openBook()
 let team: Company
@@ -142,6 +146,32 @@ describe('a month', () => {
     expect((await leadsOf('')).length).toBe(192)
   })
 
+  it('6 March: a workflow gives each new large lead a task, which its owner alone has to do', async () => {
+    server.clock.set('2026-03-06T12:00:00Z')
+    must(
+      await admin.post('/settings/workflows', {
+        ...{ name: 'Large leads', entity_type: 'leads', event: 'lead.create.after', condition_type: 'and' },
+        conditions: [{ attribute: 'lead_value', operator: '>=', value: 20_000 }],
+        actions: [{ id: 'create_activity', activity: { type: 'task', title: 'Call {%leads.title%}', due_in_days: 3 } }],
+      }),
+    )
+    const person_id = must(await team.Tom.get('/contacts/persons?q=Customer&per_page=1'))[0].id
+    for (const [title, lead_value] of [
+      ['Large', 20_000],
+      ['Small', 19_999.99],
+    ] as const) {
+      const lead = must(await team.Tom.post('/leads', { title, lead_value, person_id }))
+      book.add(lead.id, lead_value, 'Tom')
+    }
+    await server.work()
+    const overdue = async (by: Pick<typeof admin, 'get'>) =>
+      must(await by.get('/activities?type=task&overdue=true')).map(({ title }: any) => title)
+    expect(await overdue(team.Tom)).toEqual([])
+    server.clock.set('2026-03-10T01:00:00+01:00')
+    expect(await overdue(team.Tom)).toEqual(['Call Large'])
+    expect(await overdue(team.Sam)).toEqual([])
+  })
+
   it('9 March: quotes are sent with numbers without a gap, and customers answer', async () => {
     server.clock.set('2026-03-09T09:00:00Z')
     const numbersOfQuotes: string[] = []
@@ -166,6 +196,19 @@ describe('a month', () => {
     }
     const counters = numbersOfQuotes.map((number) => Number(/\d+$/.exec(number)?.[0]))
     expect(counters).toEqual(numbers(12).map((at) => (counters[0] ?? 0) + at))
+  })
+
+  it('9 March: a lead becomes a quote in one call, of its value and the address of the company', async () => {
+    server.clock.set('2026-03-09T15:00:00Z')
+    const [lead] = await leadsOf('title=Imported 2')
+    const address = { address: 'Street 2', city: 'Bremen', postcode: '28195', country: 'DE' }
+    const missing = await team.Tom.post(`/leads/${lead.id}/quotes/convert`)
+    expect(missing.status).toBe(422)
+    must(await admin.put(`/contacts/organizations/${lead.organization.id}`, { address }))
+    expect(must(await team.Tom.post(`/leads/${lead.id}/quotes/convert`))).toMatchObject({
+      ...{ subject: lead.title, person_id: lead.person.id, grand_total: lead.lead_value, expiry_date: '2026-04-08' },
+      ...{ billing_address: address, leads: [{ id: lead.id }], user: { name: 'Tom' } },
+    })
   })
 
   it('10 March: a mail of a customer is seen by the owner of the person, and by no other representative', async () => {
@@ -216,6 +259,56 @@ describe('a month', () => {
       book.handOver(id, user.name)
       expect((await team[user.name as 'Sam'].get(`/contacts/persons/${person.id}`)).status).toBe(200)
     }
+    expect(await march()).toEqual(expectedMarch())
+  })
+
+  it('17 March: a campaign reaches the customers of the import once, but for those who said no', async () => {
+    server.clock.set('2026-03-17T09:00:00Z')
+    const people = must(await admin.get('/contacts/persons?q=Customer&per_page=100'))
+    expect(people).toHaveLength(50)
+    must(await admin.put(`/contacts/persons/${people[0].id}`, { subscribed: false }))
+    const { id: tag_id } = must(await admin.post('/tags', { name: 'Customer' }))
+    for (const { id } of people) must(await admin.post(`/contacts/persons/${id}/tags`, { tag_id }))
+    const template = { name: 'Spring', subject: 'Spring', content: '<p>Dear {%persons.name%}</p>' }
+    const { id: email_template_id } = must(await admin.post('/settings/email-templates', template))
+    const campaign = must(
+      await admin.post('/settings/marketing/campaigns', {
+        ...{ name: 'Spring', subject: 'Hello {%persons.name%}', is_active: true, email_template_id },
+        audience: { type: 'tag', tag_id },
+      }),
+    )
+    smtp.received.length = 0
+    must(await admin.post(`/settings/marketing/campaigns/${campaign.id}/run`))
+    await server.work()
+    const reached = smtp.received.map(({ to }) => to.join()).sort()
+    const expected = people.slice(1).map(({ emails }: any) => emails[0].value)
+    expect(reached).toEqual(expected.sort())
+  })
+
+  it('18 March: groups are redrawn; each sees the leads of the new group at once, and March stays', async () => {
+    server.clock.set('2026-03-18T09:00:00Z')
+    const seenBy = async (name: Representative) =>
+      new Set((await leadsOf('', team[name])).map(({ user }) => user?.name ?? ''))
+    expect(await seenBy('Tom')).toEqual(new Set(['Tom', 'Uwe']))
+    const groups = must(await admin.get('/settings/groups'))
+    const idOf = (name: string): number => groups.find((each: any) => each.name === name).id
+    must(await admin.put(`/settings/groups/${idOf('South')}`, { user_ids: [team.Uwe.id] }))
+    must(await admin.put(`/settings/groups/${idOf('North')}`, { user_ids: [team.Rita.id, team.Sam.id, team.Tom.id] }))
+    expect(await seenBy('Tom')).toEqual(new Set(['Tom', 'Sam', 'Rita']))
+    expect(await seenBy('Uwe')).toEqual(new Set(['Uwe']))
+    expect(await march()).toEqual(expectedMarch())
+  })
+
+  it('19 March: a lead that was deleted with its quote by mistake comes back, with its win', async () => {
+    server.clock.set('2026-03-19T09:00:00Z')
+    const won = (await leadsOf('q=Met&status=2')).find(({ quotes_count }) => quotes_count > 0)
+    const quotes = async () => must(await admin.get(`/leads/${won.id}/quotes`)).map(({ number }: any) => number)
+    const before = await quotes()
+    expect((await admin.delete(`/leads/${won.id}`)).status).toBe(200)
+    expect((await admin.get(`/leads/${won.id}`)).status).toBe(404)
+    must(await admin.post(`/leads/${won.id}/restore`))
+    expect(must(await admin.get(`/leads/${won.id}`))).toMatchObject({ status: 2, lead_value: won.lead_value })
+    expect(await quotes()).toEqual(before)
     expect(await march()).toEqual(expectedMarch())
   })
 

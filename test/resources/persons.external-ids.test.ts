@@ -45,6 +45,16 @@ describe.each(upserts)('$id', ({ id, list, create }) => {
     return admin.put(at(external), body)
   }
 
+  it('names a read-only key that it ignores, as an update does', async () => {
+    await upsert('read-only')
+    const { status, body } = await admin.put(at('read-only'), {
+      ...bodyOf(create),
+      created_at: '2001-01-01T00:00:00.000Z',
+    })
+    expect(status).toBe(200)
+    expect(body.meta?.warnings).toMatchObject([{ field: 'created_at' }])
+  })
+
   it('creates a record once and then updates it', async () => {
     const body = await upsert('123')
     expect(body).toMatchObject({ status: 201, body: { data: { external_ids: { hubspot: '123' } } } })

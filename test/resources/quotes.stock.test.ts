@@ -1,7 +1,7 @@
 // Quotes and leads that sell more than is in stock are stored with a warning.
 import { beforeAll, describe, expect, it } from 'vitest'
 import type { Caller } from '../support/app.ts'
-import { given } from '../support/given.ts'
+import { given, validBody } from '../support/given.ts'
 import { useSharedServer } from '../support/using.ts'
 import { addUser } from '../support/viewers.ts'
 
@@ -17,7 +17,12 @@ const stock = (in_stock: number) =>
 beforeAll(async () => {
   chair = (await make.product({ sku: 'C-1', name: 'Chair', price: 10 })).id
   advice = (await make.product({ sku: 'A-1', name: 'Advice', price: 10 })).id
-  location = (await make.location({ name: 'Shelf' })).id
+  const { body } = await server.admin.post(
+    '/settings/warehouses',
+    validBody('createWarehouse', () => undefined),
+  )
+  const shelf = { name: 'Shelf', warehouse_id: body.data.id }
+  location = (await server.admin.post('/settings/locations', shelf)).body.data.id
   expect((await stock(3)).status).toBe(200)
 })
 
@@ -70,7 +75,7 @@ describe('a lead', () => {
     expect(await warned('put', `${at}/products/${chair}`, { quantity: 5 })).toEqual(short('quantity', 5))
     expect(await warned('put', `${at}/products/${chair}`, { quantity: 3 })).toEqual([])
     await stock(2)
-    const { stages } = (await server.admin.get(`/settings/pipelines/${lead.lead_pipeline_id}`)).body.data
+    const { stages } = (await server.admin.get(`/pipelines/${lead.lead_pipeline_id}`)).body.data
     const won = stages.find(({ code }: { code: string }) => code === 'won').id
     const move = { lead_pipeline_stage_id: won }
     expect(await warned('put', `${at}/stage`, move)).toEqual(short('lead_pipeline_stage_id', 3, 2))

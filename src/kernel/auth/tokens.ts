@@ -194,7 +194,15 @@ async function userOf(db: Db, row: UserRow): Promise<CurrentUser> {
     permissions: row.permission_type === 'all' ? 'all' : new Set(JSON.parse(row.permissions ?? '[]') as string[]),
     viewPermission,
     visibleOwners: await visibleOwners(db, row.id, viewPermission),
+    seesOwnerless: viewPermission !== 'global' && (await includesOwnerless(db, viewPermission)),
   }
+}
+
+/** Returns whether the configuration lets users with a limited view see records without an owner. */
+async function includesOwnerless(db: Db, view: 'group' | 'individual'): Promise<boolean> {
+  const stored = db.selectFrom('core_config').select('value').where('code', '=', 'visibility.ownerless')
+  const narrowest: unknown = JSON.parse((await stored.executeTakeFirst())?.value ?? 'null')
+  return narrowest === 'individual' || narrowest === view
 }
 
 /** Returns the ids of the owners whose records a user sees; null for all owners. */

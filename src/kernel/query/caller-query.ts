@@ -14,7 +14,7 @@ import { perOwner } from '../runtime/per-owner.ts'
  * no caller gets the statement of another caller.
  */
 export interface SqlCaller {
-  readonly user: Pick<NonNullable<Context['user']>, 'id' | 'permissions' | 'visibleOwners'> | null
+  readonly user: Pick<NonNullable<Context['user']>, 'id' | 'permissions' | 'visibleOwners' | 'seesOwnerless'> | null
   readonly token: Pick<NonNullable<Context['token']>, 'abilities'> | null
   readonly visibleRecord?: Context['visibleRecord']
   readonly services: Pick<Services, 'store'>
@@ -32,9 +32,9 @@ function callerKey({ user, token, visibleRecord }: SqlCaller): string | null {
   return `${user === null ? '' : userKey(user)} ${token === null ? 'all' : `[${token.abilities.join()}]`}`
 }
 
-const userKey = perOwner(({ id, permissions, visibleOwners }: NonNullable<SqlCaller['user']>) => {
+const userKey = perOwner(({ id, permissions, visibleOwners, seesOwnerless }: NonNullable<SqlCaller['user']>) => {
   if (permissions === 'all' && visibleOwners === null) return String(id)
-  const rights = JSON.stringify([permissions === 'all' ? permissions : [...permissions], visibleOwners])
+  const rights = JSON.stringify([permissions === 'all' ? permissions : [...permissions], visibleOwners, seesOwnerless])
   return `${id} ${createHash('sha1').update(rights).digest('base64')}`
 })
 

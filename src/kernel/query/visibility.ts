@@ -16,19 +16,25 @@ const ways = {
   quotes: { id: 'seen_link.quote_id', link: ['lead_quotes', 'seen_link.lead_id', 'seen_lead.id'] },
 } as const
 
+/** The tables whose rows without an owner are visible to users whom the configuration names. */
+const withoutOwner = { leads: true, persons: true, organizations: true, quotes: true, lead_outcomes: true } as const
+
+const mayLackOwner = (table: string): boolean => Object.hasOwn(withoutOwner, table)
+
 const isReached = (table: string): table is keyof typeof ways => Object.hasOwn(ways, table)
 
 /**
  * Returns an SQL condition for the rows that the caller may see: those of an owner in the caller's
  * view, and those that a lead of such an owner reaches. `ownerColumn` names the alias of the row
- * and its owner column. Rows without an owner are visible only to callers with a global view.
+ * and its owner column. Rows without an owner are visible to callers with a global view, and to
+ * those of the configuration `visibility.ownerless`.
  */
 export function visible(
   ctx: SqlCaller,
   ownerColumn: string,
   table: string = ownerColumn.split('.')[0] ?? '',
 ): RawBuilder<SqlBool> {
-  const within = visibleOwner(ctx, sql.ref(ownerColumn))
+  const within = visibleOwner(ctx, sql.ref(ownerColumn), mayLackOwner(table))
   if (!ctx.user?.visibleOwners) return within
   const [alias = ''] = ownerColumn.split('.')
   const id = sql.ref(`${alias}.id`)
@@ -36,7 +42,9 @@ export function visible(
   const conditions = [
     within,
     ...(isReached(table)
-      ? [sql`exists (select 1 ${leadsReaching(table, id)} and ${visibleOwner(ctx, sql.ref('seen_lead.user_id'))})`]
+      ? [
+          sql`exists (select 1 ${leadsReaching(table, id)} and ${visibleOwner(ctx, sql.ref('seen_lead.user_id'), true)})`,
+        ]
       : []),
     ...(admitted?.table === alias ? [sql`${id} = ${admitted.id}`] : []),
   ]
@@ -54,23 +62,24 @@ function leadsReaching(table: keyof typeof ways, id: unknown): RawBuilder<unknow
   return sql`from ${between}leads as seen_lead where ${sql.ref(reached)} = ${id}${on}`
 }
 
-/** Returns the owners of the leads that reach a record; null without such leads. */
-export async function leadOwnersOf({ db }: Context, table: string, id: number): Promise<number[] | null> {
+/** Returns the owners of the leads that reach a record, null for a lead without one; null without such leads. */
+export async function leadOwnersOf({ db }: Context, table: string, id: number): Promise<(number | null)[] | null> {
   if (!isReached(table)) return null
-  const { rows } = await sql<{ id: number }>`select distinct seen_lead.user_id as id ${leadsReaching(table, id)}
-    and seen_lead.user_id is not null`.execute(db)
+  const { rows } = await sql<{
+    id: number | null
+  }>`select distinct seen_lead.user_id as id ${leadsReaching(table, id)}`.execute(db)
   return rows.length === 0 ? null : rows.map(({ id }) => id)
 }
 
 /**
  * Returns the condition that the caller saw a deleted record: by its owner, or by the owner of a
- * lead. `known` is the deletion's event, or its archive.
+ * lead. `known` is the deletion's event, or its archive, of a row of `table`.
  */
-export function wasVisible(ctx: Context): RawBuilder<SqlBool> {
-  const within = visibleOwner(ctx, sql.ref('known.owner_id'))
+export function wasVisible(ctx: Context, table: string): RawBuilder<SqlBool> {
+  const within = visibleOwner(ctx, sql.ref('known.owner_id'), mayLackOwner(table))
   if (!ctx.user?.visibleOwners) return within
   const owners = ctx.services.store.dialect.jsonTexts('known.lead_owners', 'seen')
-  return sql<SqlBool>`(${within} or exists (select 1 from ${owners} where ${visibleOwner(ctx, sql`cast(seen.value as bigint)`)}))`
+  return sql<SqlBool>`(${within} or exists (select 1 from ${owners} where ${visibleOwner(ctx, sql`cast(seen.value as bigint)`, true)}))`
 }
 
 /**
@@ -78,12 +87,12 @@ export function wasVisible(ctx: Context): RawBuilder<SqlBool> {
  * limited view. Each reads an index of the owner.
  */
 export function idsInSight(ctx: SqlCaller, table: string): RawBuilder<unknown>[] {
-  const own = sql`select own.id from ${sql.table(table)} as own where ${visibleOwner(ctx, sql.ref('own.user_id'))}`
+  const own = sql`select own.id from ${sql.table(table)} as own where ${visibleOwner(ctx, sql.ref('own.user_id'), mayLackOwner(table))}`
   if (!isReached(table)) return [own]
   const { id, link } = ways[table]
   const between = link ? sql` cross join ${sql.table(link[0])} as seen_link` : sql``
   const on = link ? sql` and ${sql.ref(link[1])} = ${sql.ref(link[2])}` : sql``
-  const isOwned = visibleOwner(ctx, sql.ref('seen_lead.user_id'))
+  const isOwned = visibleOwner(ctx, sql.ref('seen_lead.user_id'), true)
   // The plus keeps SQLite from reading the index of the id instead of that of the owner.
   return [
     own,
@@ -95,19 +104,27 @@ export function idsInSight(ctx: SqlCaller, table: string): RawBuilder<unknown>[]
 export const allInSight = (ctx: SqlCaller, table: string): RawBuilder<unknown> =>
   sql`(${sql.join(idsInSight(ctx, table), sql` union all `)})`
 
-/** Returns the condition of `visible` for an expression, without regard to `visibleRecord`. */
-export function visibleOwner(ctx: SqlCaller, owner: Expression<unknown>): RawBuilder<SqlBool> {
+const seesOwnerless = ({ user }: SqlCaller): boolean => user?.visibleOwners != null && user.seesOwnerless
+
+/**
+ * Returns the condition of `visible` for an owner, as an expression, without regard to leads and to
+ * `visibleRecord`. `mayLack` says that rows without an owner follow the configuration.
+ */
+export function visibleOwner(ctx: SqlCaller, owner: Expression<unknown>, mayLack = false): RawBuilder<SqlBool> {
   const owners = ctx.user?.visibleOwners
-  return owners ? isIn(owner, [...owners]) : sql<SqlBool>`1 = 1`
+  if (!owners) return sql<SqlBool>`1 = 1`
+  const within = isIn(owner, [...owners])
+  return mayLack && seesOwnerless(ctx) ? sql<SqlBool>`(${within} or ${owner} is null)` : within
 }
 
 /**
  * Returns whether the caller may see the records of an owner. Applies the rule of `visible` to an
- * owner id that is already loaded.
+ * owner id that is already loaded. `mayLack` says that records without an owner follow the
+ * configuration.
  */
-export function canSeeOwner(ctx: Context, owner: number | null): boolean {
+export function canSeeOwner(ctx: Context, owner: number | null, mayLack = false): boolean {
   const owners = ctx.user?.visibleOwners
-  return !owners || (owner !== null && owners.includes(owner))
+  return !owners || (owner === null ? mayLack && seesOwnerless(ctx) : owners.includes(owner))
 }
 
 /**

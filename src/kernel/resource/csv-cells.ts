@@ -41,9 +41,9 @@ export function recordColumns<Reply>(
   further: FurtherColumns<Reply>,
 ): CsvColumns<Reply> {
   const { required, properties } = componentOf(contract, `#/components/schemas/${schema}`) as Shown
-  return required.flatMap((name) => {
+  return required.flatMap((name): CsvColumns<Reply> => {
     const columns = Object.hasOwn(further, name) ? further[name as keyof typeof further] : undefined
-    if (columns) return columns
+    if (columns) return columns as CsvColumns<Reply>
     const { format } = resolved(contract, properties[name]) as { format?: string }
     const isTime = format === 'date' || format === 'date-time'
     return [{ name, cell: (reply) => reply[name as keyof Reply] as Cell, ...(isTime && { format }) }]

@@ -168,8 +168,8 @@ export function upsertHandler(d: AnyDefinition, resource: AnyResource) {
     })
 }
 
-/** Reads a body again by the schema of the operation that creates, which requires more. */
-function newBody({ services: { contract, config } }: Context, create: OperationId, body: AnyBody): AnyBody {
+/** Reads a body by the schema of the operation that creates, which requires more than an update. */
+export function newBody({ services: { contract, config } }: Context, create: OperationId, body: AnyBody): AnyBody {
   const { value, errors } = bodyReader(contract, create)(body, { zone: config.timezone, strict: config.strict })
   if (Object.keys(errors).length > 0) throw invalid(errors)
   return value as AnyBody

@@ -29,7 +29,7 @@ export function sightOfRecords({ d, facts, rows }: ResourceParts): AnyResource['
         return found.select(sql<number>`${sql.ref(`${table}.id`)}`.as('id'))
       },
       wasInSight(ctx) {
-        const isOwnerSeen = seesAll(ctx) ? always : wasVisible(ctx)
+        const isOwnerSeen = seesAll(ctx) ? always : wasVisible(ctx, table)
         return d.wasInSight ? sql<SqlBool>`(${isOwnerSeen} and ${d.wasInSight(ctx)})` : isOwnerSeen
       },
     },

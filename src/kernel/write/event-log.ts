@@ -92,7 +92,7 @@ export async function record(
   event: AccordEvent,
   before: Snapshot | null,
   after: Snapshot | null,
-  leadOwners: readonly number[] | null = null,
+  leadOwners: readonly (number | null)[] | null = null,
 ): Promise<number> {
   const owner = (after ?? before)?.user_id
   const { maxLoggedTextLength = Number.POSITIVE_INFINITY } = sightOf(ctx, event.entityType)

@@ -58,7 +58,7 @@ export interface Outcome<Id extends number | null = number> {
   /** The names of changed fields that no reply contains, such as a password. */
   hidden?: string[]
   /** The owners of the leads that showed a deleted record; null without such leads. */
-  leadOwners?: readonly number[] | null
+  leadOwners?: readonly (number | null)[] | null
 }
 
 class DryRun extends Error {

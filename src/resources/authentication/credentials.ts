@@ -61,6 +61,7 @@ export async function verifyCredentials(
     permissions: new Set(),
     viewPermission: user.view_permission as CurrentUser['viewPermission'],
     visibleOwners: [user.id],
+    seesOwnerless: false,
   }
   const current = outdated ? await renewHash(ctx, user.id, { stored, password }) : stored
   return { user: visitor, stored: current, device, isGuessed }

@@ -1,9 +1,9 @@
 // Reads the settings of printed documents: the seller's name, address, tax number and
-// logo, and the form of the numbers of quotes.
+// logo, the form of the numbers of quotes, and for how long a quote is valid.
 import { buffer } from 'node:stream/consumers'
 import type { Context } from '../../kernel/context.ts'
 import { fileRows } from '../files/rows.ts'
-import { type ConfigurationCode, initialNumberFormat } from './keys.ts'
+import { type ConfigurationCode, initialNumberFormat, initialValidDays } from './keys.ts'
 import { storedValues } from './values.ts'
 
 export interface Company {
@@ -36,6 +36,13 @@ export async function quoteNumberFormat(ctx: Context): Promise<string> {
   const code = 'quotes.number.format' satisfies ConfigurationCode
   const format = (await storedValues(ctx)).get(code)
   return typeof format === 'string' ? format : initialNumberFormat
+}
+
+/** Returns the days after which the quote of a lead expires. */
+export async function quoteValidDays(ctx: Context): Promise<number> {
+  const code = 'quotes.valid_days' satisfies ConfigurationCode
+  const days = (await storedValues(ctx)).get(code)
+  return typeof days === 'number' ? days : initialValidDays
 }
 
 /**

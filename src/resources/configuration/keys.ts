@@ -35,6 +35,7 @@ const labels: Readonly<Record<string, string>> = {
 const imap = 'email.imap.account'
 
 export const initialNumberFormat = 'Q-{year}-{number:4}'
+export const initialValidDays = 30
 
 /** Returns all keys in display order. The mailbox keys default to the environment variables. */
 export const configurationKeys = ({ imap: account, locale }: Config): readonly ConfigurationKey[] => [
@@ -45,7 +46,9 @@ export const configurationKeys = ({ imap: account, locale }: Config): readonly C
   { code: 'general.company.tax_id', kind: 'text', initial: '' },
   { code: 'general.company.logo', kind: 'file', initial: null },
   { code: 'quotes.number.format', kind: 'text', initial: initialNumberFormat },
+  { code: 'quotes.valid_days', kind: 'integer', initial: initialValidDays },
   { code: 'email.from_owner', kind: 'boolean', initial: false },
+  { code: 'visibility.ownerless', kind: 'enum', initial: 'global' },
   { code: 'reports.months.close_after_days', kind: 'integer', initial: 0 },
   { code: 'general.settings.footer.label', kind: 'html', initial: '' },
   ...Object.entries(labels).map(

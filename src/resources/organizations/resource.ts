@@ -135,7 +135,7 @@ const personsCount = (ctx: SqlCaller) =>
 
 /** The owner is an expression, so that SQLite does not read all leads of the caller. */
 const leadsCount = (ctx: SqlCaller) =>
-  sql<number>`(select count(*) from leads join persons on persons.id = leads.person_id where persons.organization_id = organizations.id and ${visibleOwner(ctx, sql`(leads.user_id + 0)`)})`.as(
+  sql<number>`(select count(*) from leads join persons on persons.id = leads.person_id where persons.organization_id = organizations.id and ${visibleOwner(ctx, sql`(leads.user_id + 0)`, true)})`.as(
     'leads_count',
   )
 

@@ -8,6 +8,7 @@ import { leads } from '../leads/resource.ts'
 import { persons } from '../persons/resource.ts'
 import { createTagHandlers } from '../tags/tag-handlers.ts'
 import { quoteColumns } from './columns.ts'
+import { convertLeadToQuote } from './convert.ts'
 import { linkHandlers } from './link-handlers.ts'
 import { printQuote } from './print.ts'
 import { quotes } from './resource.ts'
@@ -26,11 +27,9 @@ export const handlers = {
   ...linkHandlers,
 } satisfies Partial<Handlers>
 
-/**
- * Handlers that list the quotes of a lead or person. The lead or person must be visible to the
- * caller.
- */
+/** Handlers below a lead or person, which must be visible to the caller. */
 export const subLists = {
+  convertLeadToQuote,
   listLeadQuotes: async (ctx, { params, query }) => {
     await leads.assertVisible(ctx, params.id)
     return quotes.list(ctx, query, (rows) =>

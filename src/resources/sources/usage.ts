@@ -51,7 +51,7 @@ export async function refuseLastOrUsed(
       `Leads refer to ${row.name}.`,
       users.map((lead) => ({
         entity_type: 'leads',
-        id: canSeeOwner(ctx, lead.user_id) ? lead.id : null,
+        id: canSeeOwner(ctx, lead.user_id, true) ? lead.id : null,
         field: column,
       })),
     )
