@@ -184,7 +184,10 @@ const isTried = ({ dryRun, public: isPublic, permission, method, path }: Operati
 /** A POST that only reads needs no key, and its reply may not be JSON. */
 const takesKey = (fact: OperationFact): boolean => fact.method === 'post' && !onlyReads(fact)
 
-/** Returns the event of the change in which read-only keys are ignored. An upsert fires it for a known record. */
+/**
+ * Returns the event of the change in which read-only keys are ignored. An upsert fires it for a
+ * known record.
+ */
 const updateEventOf = ({ method, events }: OperationFact): EventBase | undefined =>
   method === 'put' ? (events[0]?.replace(/\.create$/, '.update') as EventBase | undefined) : events[0]
 

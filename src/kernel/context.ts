@@ -24,7 +24,7 @@ export interface CurrentUser {
    * The ids of the owners whose records the user sees; null when the user sees all.
    */
   visibleOwners: readonly number[] | null
-  /** Whether a user with a limited view sees leads, persons, organizations and quotes without an owner. */
+  /** Whether a limited view includes leads, persons, organizations and quotes without an owner. */
   seesOwnerless: boolean
 }
 

@@ -49,6 +49,8 @@ const nested = facts.flatMap(([id, { path, public: isPublic }]): Nested[] => {
   const parent = /\/([\w-]+)\/\{id\}\//.exec(path)?.[1]
   const show = shows.get(answeredBy(id) ?? '')
   if (parent === undefined || show === undefined || isPublic || collectionOf(show) === parent) return []
+  // Makes a record of its own.
+  if (fact(id).status === 201) return []
   return [{ id, type: collectionOf(show), show }]
 })
 const timelines = facts.filter(([id]) => answeredBy(id) === 'TimelineEntry').map(([id]) => id)

@@ -19,7 +19,11 @@ const alsoNeeded: Record<string, string[]> = {
   createCampaign: ['persons:read', 'emails:write'],
   updateWebhook: ['*:read'],
   rotateWebhookSecret: ['*:read'],
+  convertLeadToQuote: ['leads:read', 'quotes:read'],
 }
+
+/** Further permissions that an operation needs, because its reply has content of other records. */
+const alsoPermitted: Record<string, string[]> = { convertLeadToQuote: ['leads.view', 'quotes'] }
 
 /** Operations for every user, regardless of the role. Their replies are filtered. */
 const forAnyUser = [
@@ -96,7 +100,10 @@ export function permissionCells(of: () => World, cells: Cells): void {
 
     it(`is open to a role with ${key} alone, through a token with the ability alone`, async () => {
       const world = of()
-      const token = await holding(withAncestors([key]), [ability ?? 'files:read', ...(alsoNeeded[id] ?? [])])
+      const token = await holding(withAncestors([key, ...(alsoPermitted[id] ?? [])]), [
+        ability ?? 'files:read',
+        ...(alsoNeeded[id] ?? []),
+      ])
       const { status, text } = await send(world, id, { ...request(world, id, 'required'), token })
       cells.check(`${id}, ${key} and ${ability} alone`, [401, 403].includes(status) ? text : 'allowed', 'allowed')
       await world.server.rewind()

@@ -27,7 +27,7 @@ const ofOne = (entity: string): string[] => scoped.filter((id) => scopeOf(id) ==
 const ofMany = (entity: string): string[] => scoped.filter((id) => massOf(id) === entity)
 
 /** Operations on deleted records that a lead does not show, and on a quote of no lead. */
-const unreached = ['restoreActivity', 'restoreEmail', 'reviseQuote']
+const unreached = ['restoreActivity', 'restoreEmail', 'reviseQuote', 'convertLeadToQuote']
 
 /** Links the records to leads, and gives these leads to a user. */
 async function reach({ server: { store }, main, spare, gone, trashed }: World, user: number): Promise<void> {

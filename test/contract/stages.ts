@@ -18,6 +18,7 @@ export async function stage(world: World): Promise<void> {
   await stageJobs(world)
   await stageDelivery(world)
   await stageImports(world)
+  await stageLead(world)
   await stageQuote(world)
   await stageHandOver(world)
   await stageMail(world)
@@ -94,6 +95,21 @@ async function stageImports(world: World): Promise<void> {
       .insertInto('import_records')
       .values({ import_id: main.imports ?? 0, entity_type, record_id: main[entity_type] ?? 0, did: 'created' })
       .execute()
+}
+
+/** Inserts a copy of the lead that has a person, of which a quote can be made. */
+async function stageLead({ server: { store }, main, at }: World): Promise<void> {
+  const all = store.db
+    .selectFrom('leads')
+    .selectAll()
+    .where('id', '=', main.leads ?? 0)
+  const { id: _id, ...like } = await all.executeTakeFirstOrThrow()
+  const { id } = await store.db
+    .insertInto('leads')
+    .values({ ...like, person_id: main.persons ?? null })
+    .returning('id')
+    .executeTakeFirstOrThrow()
+  at.convertLeadToQuote = { leads: id }
 }
 
 /** Inserts a copy of the quote that was sent. */

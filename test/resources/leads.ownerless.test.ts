@@ -14,7 +14,7 @@ const make = given(admin)
 const narrowest = (view: string | null) =>
   admin.put('/settings/configuration', { values: { 'visibility.ownerless': view } })
 
-/** Creates a lead without an owner whose person, organization and quote belong to the administrator. */
+/** Creates a lead without an owner. Its person, organization and quote belong to another user. */
 async function formLead() {
   const word = newName('Zebra')
   const { id: organization_id } = await make.organization({ name: newName('Org') })

@@ -1,4 +1,4 @@
-// A quote of a lead: what it takes from the lead, what the body replaces, and what is missing.
+// A quote of a lead: the content of the lead, the keys that replace it, and missing fields.
 import { expect, it } from 'vitest'
 import { start } from '../support/app.ts'
 import { given } from '../support/given.ts'

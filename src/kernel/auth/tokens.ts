@@ -198,7 +198,7 @@ async function userOf(db: Db, row: UserRow): Promise<CurrentUser> {
   }
 }
 
-/** Returns whether the configuration lets users with a limited view see records without an owner. */
+/** Returns whether the configuration includes records without an owner in this view. */
 async function includesOwnerless(db: Db, view: 'group' | 'individual'): Promise<boolean> {
   const stored = db.selectFrom('core_config').select('value').where('code', '=', 'visibility.ownerless')
   const narrowest: unknown = JSON.parse((await stored.executeTakeFirst())?.value ?? 'null')

@@ -62,7 +62,10 @@ function leadsReaching(table: keyof typeof ways, id: unknown): RawBuilder<unknow
   return sql`from ${between}leads as seen_lead where ${sql.ref(reached)} = ${id}${on}`
 }
 
-/** Returns the owners of the leads that reach a record, null for a lead without one; null without such leads. */
+/**
+ * Returns the owners of the leads that reach a record, null for a lead without one; null without
+ * such leads.
+ */
 export async function leadOwnersOf({ db }: Context, table: string, id: number): Promise<(number | null)[] | null> {
   if (!isReached(table)) return null
   const { rows } = await sql<{

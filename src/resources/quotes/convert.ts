@@ -17,6 +17,7 @@ type Sent = Schema<'LeadQuoteConvert'>
 export const convertLeadToQuote: Handler<'convertLeadToQuote'> = (ctx, { params, body }) =>
   transaction(ctx, async (ctx) => {
     assertCanCall(ctx, leads.getOperation)
+    assertCanCall(ctx, quotes.getOperation)
     await leads.assertVisible(ctx, params.id)
     const lead = await leads.get(ctx, params.id)
     const sent = body as Sent
@@ -49,7 +50,7 @@ function itemsOf({ title, lead_value: value, products }: Schema<'Lead'>): Schema
   return products.map(({ product_id, name, quantity, price }) => ({ product_id, name, quantity, price }))
 }
 
-/** Returns the present parts of the address of the person's organization, if the caller may read it. */
+/** Returns the parts of the address of the person's organization, if the caller may read it. */
 async function billingAddress(ctx: Context, personId: number | null): Promise<Partial<Schema<'Address'>>> {
   if (personId === null || !canCall(ctx, organizations.getOperation)) return {}
   const row = await ctx.db

@@ -1,11 +1,12 @@
 // Computes the body that gives a record the values that it had before an import, without the fields
 // that were changed since.
 import { bodyKeys, bodyReader } from '../../../contract/input/body-reader.ts'
-import type { OperationId } from '../../../contract/types.ts'
+import type { OperationId, Schema } from '../../../contract/types.ts'
 import type { Context } from '../../../kernel/context.ts'
 import type { Snapshot } from '../../../kernel/write/events.ts'
 import { changedPlaces, valueAt } from '../report/preview.ts'
-import type { Remainder } from './undo-record.ts'
+
+export type Remainder = Pick<Schema<'ImportRemainder'>, 'field' | 'reason' | 'message'>
 
 /** A change in the event log, with snapshots and changed keys as JSON. */
 export interface LoggedChange {
