@@ -69,6 +69,7 @@ const rules: readonly Rule[] = [
   access.permissionsAreSettled,
   access.abilitiesAreSettled,
   access.eventsAreSettled,
+  access.retriesAreSafe,
   access.servedByDocs,
   shapes.bodiesAreDeclared,
   shapes.bodiesAreClosed,

@@ -58,7 +58,11 @@ export const migrations: readonly Migration[] = [
   step('0024_lead_owners', () => import('./migrations/0024_lead_owners.ts')),
   step('0025_quote_documents', () => import('./migrations/0025_quote_documents.ts')),
   step('0026_number_and_url_attributes', () => import('./migrations/0026_number_and_url_attributes.ts')),
+  step('0027_lead_outcomes', () => import('./migrations/0027_lead_outcomes.ts')),
+  step('0028_tasks', () => import('./migrations/0028_tasks.ts')),
+  step('0029_languages', () => import('./migrations/0029_languages.ts')),
   step('0030_import_records', () => import('./migrations/0030_import_records.ts')),
+  step('0031_external_ids', () => import('./migrations/0031_external_ids.ts')),
 ]
 
 /**

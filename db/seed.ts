@@ -130,7 +130,7 @@ const notices = [
   },
   {
     template: 'Activity modified',
-    subject: 'Changed: {%activities.title%}, {%activities.schedule_from%}',
+    subject: '{%texts.changed%}: {%activities.title%}, {%activities.schedule_from%}',
     workflow: 'Tell participants of a modified activity',
     event: 'activity.update.after',
     conditions: [...invitable, { attribute: 'is_rescheduled', operator: '==', value: true }],
@@ -138,7 +138,7 @@ const notices = [
   },
   {
     template: 'Activity cancelled',
-    subject: 'Cancelled: {%activities.title%}, {%activities.schedule_from%}',
+    subject: '{%texts.cancelled%}: {%activities.title%}, {%activities.schedule_from%}',
     workflow: 'Tell participants of a cancelled activity',
     event: 'activity.delete.before',
     conditions: invitable,
@@ -292,12 +292,12 @@ async function seedAutomation(db: Db, stamps: Stamps): Promise<void> {
 
 function activityTable(): string {
   const lines = [
-    ['Title', 'title'],
-    ['From', 'schedule_from'],
-    ['To', 'schedule_to'],
-    ['Place', 'location'],
-    ['Participants', 'participants'],
-  ].map(([label, field]) => `<tr><th align="left">${label}</th><td>{%activities.${field}%}</td></tr>`)
+    ['title', 'title'],
+    ['from', 'schedule_from'],
+    ['to', 'schedule_to'],
+    ['place', 'location'],
+    ['participants', 'participants'],
+  ].map(([label, field]) => `<tr><th align="left">{%texts.${label}%}</th><td>{%activities.${field}%}</td></tr>`)
   return `<table>${lines.join('')}</table>`
 }
 

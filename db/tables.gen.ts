@@ -4,7 +4,6 @@ import type { Generated } from 'kysely'
 
 export interface ActivitiesTable {
   id: Generated<number>
-  type: 'call' | 'meeting' | 'lunch' | 'note' | 'file'
   title: string | null
   title_key: string | null
   comment: string | null
@@ -18,6 +17,16 @@ export interface ActivitiesTable {
   version: Generated<number>
   is_all_day: Generated<number>
   notify: Generated<number>
+  type: Generated<'call' | 'meeting' | 'lunch' | 'task' | 'note' | 'file'>
+  due_at: string | null
+  remind_at: string | null
+  reminded_at: string | null
+}
+
+export interface ActivityExternalIdsTable {
+  activity_id: number
+  source: string
+  external_id: string
 }
 
 export interface ActivityFilesTable {
@@ -385,6 +394,52 @@ export interface LeadCountsTable {
   count: number
 }
 
+export interface LeadExternalIdsTable {
+  lead_id: number
+  source: string
+  external_id: string
+}
+
+export interface LeadOutcomeGroupsTable {
+  outcome_id: number
+  group_id: number
+  name: string
+}
+
+export interface LeadOutcomeProductsTable {
+  id: Generated<number>
+  outcome_id: number
+  product_id: number | null
+  name: string
+  sku: string
+  amount: number
+  quantity: number
+}
+
+export interface LeadOutcomesTable {
+  id: Generated<number>
+  lead_id: number
+  kind: 'won' | 'lost' | 'passed' | 'dropped'
+  sign: number
+  reverses_id: number | null
+  at: string
+  closed_at: string | null
+  amount: number
+  seconds: number
+  user_id: number | null
+  person_id: number | null
+  lead_source_id: number
+  lead_type_id: number
+  lead_pipeline_id: number
+  lead_pipeline_stage_id: number
+  lost_reason: string | null
+  user_name: string | null
+  source_name: string | null
+  type_name: string | null
+  pipeline_name: string | null
+  stage_name: string | null
+}
+
 export interface LeadPipelineStagesTable {
   id: Generated<number>
   lead_pipeline_id: number
@@ -481,6 +536,7 @@ export interface LeadsTable {
   created_at: string
   updated_at: string
   version: Generated<number>
+  touched_at: Generated<string>
 }
 
 export interface LocksTable {
@@ -548,6 +604,12 @@ export interface OrganizationActivitiesTable {
   activity_id: number
 }
 
+export interface OrganizationExternalIdsTable {
+  organization_id: number
+  source: string
+  external_id: string
+}
+
 export interface OrganizationTagsTable {
   organization_id: number
   tag_id: number
@@ -578,6 +640,12 @@ export interface PersonActivitiesTable {
   activity_id: number
 }
 
+export interface PersonExternalIdsTable {
+  person_id: number
+  source: string
+  external_id: string
+}
+
 export interface PersonNumbersTable {
   number: string
   person_id: number
@@ -606,11 +674,19 @@ export interface PersonsTable {
   subscribed: number | null
   subscribed_source: string | null
   subscribed_at: string | null
+  language: string | null
+  language_key: string | null
 }
 
 export interface ProductActivitiesTable {
   product_id: number
   activity_id: number
+}
+
+export interface ProductExternalIdsTable {
+  product_id: number
+  source: string
+  external_id: string
 }
 
 export interface ProductInventoriesTable {
@@ -645,6 +721,7 @@ export interface ProductsTable {
   in_stock: Generated<number>
   allocated: Generated<number>
   available: Generated<number>
+  discontinued: Generated<number>
 }
 
 export interface QuoteActivitiesTable {
@@ -658,6 +735,12 @@ export interface QuoteDocumentsTable {
   printed: string
   logo_file_id: number | null
   file_id: number | null
+}
+
+export interface QuoteExternalIdsTable {
+  quote_id: number
+  source: string
+  external_id: string
 }
 
 export interface QuoteItemsTable {
@@ -914,6 +997,7 @@ export interface WebFormsTable {
   created_at: string
   updated_at: string
   version: Generated<number>
+  language: string | null
 }
 
 export interface WebhookDeliveriesTable {
@@ -965,6 +1049,14 @@ export interface WebhooksTable {
   changed_by_id: number | null
 }
 
+export interface WorkflowOccasionsTable {
+  id: Generated<number>
+  workflow_id: number
+  entity_id: number
+  occasion: string
+  created_at: string
+}
+
 export interface WorkflowRunsTable {
   id: Generated<number>
   workflow_id: number
@@ -1001,11 +1093,15 @@ export interface WorkflowsTable {
   events_after: Generated<number>
   changed_by_id: number | null
   run_on_restore: Generated<number>
-  event: Generated<'lead.won' | 'lead.lost' | 'lead.reopened' | 'quote.sent' | 'quote.accepted' | 'quote.declined' | 'quote.expired' | 'lead.create.after' | 'lead.update.after' | 'lead.delete.before' | 'activity.create.after' | 'activity.update.after' | 'activity.delete.before' | 'contacts.person.create.after' | 'contacts.person.update.after' | 'contacts.person.delete.before' | 'quote.create.after' | 'quote.update.after' | 'quote.delete.before'>
+  event: Generated<'lead.won' | 'lead.lost' | 'lead.reopened' | 'quote.sent' | 'quote.accepted' | 'quote.declined' | 'quote.expired' | 'lead.create.after' | 'lead.update.after' | 'lead.delete.before' | 'lead.due' | 'activity.create.after' | 'activity.update.after' | 'activity.delete.before' | 'activity.due' | 'contacts.person.create.after' | 'contacts.person.update.after' | 'contacts.person.delete.before' | 'contacts.person.due' | 'quote.create.after' | 'quote.update.after' | 'quote.delete.before' | 'quote.due'>
+  timing: string | null
+  due_after: string | null
+  due_until: string | null
 }
 
 export interface DB {
   activities: ActivitiesTable
+  activity_external_ids: ActivityExternalIdsTable
   activity_files: ActivityFilesTable
   activity_participants: ActivityParticipantsTable
   archives: ArchivesTable
@@ -1035,6 +1131,10 @@ export interface DB {
   jobs: JobsTable
   lead_activities: LeadActivitiesTable
   lead_counts: LeadCountsTable
+  lead_external_ids: LeadExternalIdsTable
+  lead_outcome_groups: LeadOutcomeGroupsTable
+  lead_outcome_products: LeadOutcomeProductsTable
+  lead_outcomes: LeadOutcomesTable
   lead_pipeline_stages: LeadPipelineStagesTable
   lead_pipelines: LeadPipelinesTable
   lead_products: LeadProductsTable
@@ -1051,19 +1151,23 @@ export interface DB {
   marketing_events: MarketingEventsTable
   migrations: MigrationsTable
   organization_activities: OrganizationActivitiesTable
+  organization_external_ids: OrganizationExternalIdsTable
   organization_tags: OrganizationTagsTable
   organizations: OrganizationsTable
   password_resets: PasswordResetsTable
   person_activities: PersonActivitiesTable
+  person_external_ids: PersonExternalIdsTable
   person_numbers: PersonNumbersTable
   person_tags: PersonTagsTable
   persons: PersonsTable
   product_activities: ProductActivitiesTable
+  product_external_ids: ProductExternalIdsTable
   product_inventories: ProductInventoriesTable
   product_tags: ProductTagsTable
   products: ProductsTable
   quote_activities: QuoteActivitiesTable
   quote_documents: QuoteDocumentsTable
+  quote_external_ids: QuoteExternalIdsTable
   quote_items: QuoteItemsTable
   quote_numbers: QuoteNumbersTable
   quote_tags: QuoteTagsTable
@@ -1089,6 +1193,7 @@ export interface DB {
   web_forms: WebFormsTable
   webhook_deliveries: WebhookDeliveriesTable
   webhooks: WebhooksTable
+  workflow_occasions: WorkflowOccasionsTable
   workflow_runs: WorkflowRunsTable
   workflows: WorkflowsTable
 }

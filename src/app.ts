@@ -54,6 +54,7 @@ import {
 import { committedAttributeSet, type EntityType } from './resources/attributes/attribute-set.ts'
 import { fieldLabels } from './resources/attributes/field-labels.ts'
 import { withCustomAttributes } from './resources/attributes/served-contract.ts'
+import { textsFor } from './resources/configuration/language.ts'
 import { endStreams } from './resources/events/streams.ts'
 import { sweepFiles } from './resources/files/clean-up.ts'
 import { moveUnseenLead } from './resources/leads/resource.ts'
@@ -62,6 +63,7 @@ import { eventAliases } from './resources/system/event-patterns.ts'
 import { checkSearchAfterKill } from './resources/system/housekeeping.ts'
 import { formsLacking } from './resources/web-forms/forms-missing-attribute.ts'
 import { workflowsOf } from './resources/workflows/runs.ts'
+import { createLanguages } from './texts/languages.ts'
 
 /** The timeouts, in milliseconds, of requests to addresses that users have chosen. */
 const outboundMs = { connect: 5_000, total: 15_000 }
@@ -201,6 +203,8 @@ function createServices(options: AppOptions, { http, metrics, clock, wake }: Wir
     slices: { moveUnseenLead, formsLacking, restoreLater },
     fieldLabels,
     workflowsOf,
+    languages: createLanguages(config.dataDir),
+    textsFor,
     metrics,
     disk: createDisk(writtenFolders(config), { clock, store, volume: options.volume }),
     mailer: metrics.counted(options.mailer ?? createMailer({ url: config.smtpUrl, domain: config.mailDomain })),

@@ -7,9 +7,11 @@ import { restoreJob } from './jobs/restores.ts'
 import type { Schedule } from './jobs/schedules.ts'
 import { userRemoval } from './operations.ts'
 import { invitationAnswersJob } from './resources/activities/invitation-answers.ts'
+import { schedules as reminderSchedules, jobs as reminders } from './resources/activities/reminders.ts'
 import { jobs as removals } from './resources/activities/removal.ts'
 import { jobs as signInNotices } from './resources/authentication/notices.ts'
 import { jobs as passwordLinks } from './resources/authentication/password-links.ts'
+import { userMail } from './resources/authentication/user-mail.ts'
 import { jobs as imports } from './resources/data-transfer/run/jobs.ts'
 import { undoImport } from './resources/data-transfer/undo/undo-run.ts'
 import { schedules as mailSchedules, jobs as mails } from './resources/emails/jobs.ts'
@@ -20,11 +22,17 @@ import { searchUpdate } from './resources/search/deferred-updates.ts'
 import { schedules as daily, jobs as housekeeping } from './resources/system/housekeeping.ts'
 import { tagRemoval } from './resources/tags/resource.ts'
 import { jobs as webhookJobs, eventConsumers as webhookReaders } from './resources/webhooks/jobs.ts'
-import { eventConsumers as triggers, jobs as workflowRuns } from './resources/workflows/jobs.ts'
+import {
+  eventConsumers as triggers,
+  jobs as workflowRuns,
+  schedules as workflowSchedules,
+} from './resources/workflows/jobs.ts'
 
 export const jobs: readonly AnyJob[] = [
   ...housekeeping,
   ...passwordLinks,
+  userMail,
+  ...reminders,
   ...signInNotices,
   ...workflowRuns,
   ...webhookJobs,
@@ -48,4 +56,11 @@ export const jobs: readonly AnyJob[] = [
  */
 export const eventConsumers: readonly EventConsumer[] = [...triggers, ...webhookReaders]
 
-export const schedules: readonly Schedule[] = [...daily, ...campaignSchedules, ...mailSchedules, ...quoteSchedules]
+export const schedules: readonly Schedule[] = [
+  ...daily,
+  ...campaignSchedules,
+  ...mailSchedules,
+  ...quoteSchedules,
+  ...reminderSchedules,
+  ...workflowSchedules,
+]

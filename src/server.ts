@@ -16,6 +16,7 @@ import { ensureSecret } from './installation/secret.ts'
 import { watchStorage } from './installation/storage-watch.ts'
 import { bestEffort } from './kernel/runtime/unavailable.ts'
 import { searchIndex } from './operations.ts'
+import { messageProblems } from './texts/languages.ts'
 
 /**
  * The time, in milliseconds, that a stopping server waits for running requests and jobs. It is less
@@ -77,6 +78,7 @@ export async function startServer(config: Config, opened?: Store): Promise<Runni
     reportContract(app, contract, published()?.hash)
     const warning = signInWarning(config)
     if (warning !== null) log.warn({}, warning)
+    for (const problem of await messageProblems(config.dataDir)) log.warn({}, `The text is left out. ${problem}`)
     if (config.mailReceiver === 'sendgrid' && config.inboundOpen)
       log.warn(
         {},

@@ -49,9 +49,13 @@ const sqliteOnly = [
  */
 const onPostgres =
   process.env.ACCORD_TEST_FULL === '1'
-    ? ['test/{differential,http/compat-v1,jobs,kernel,postgres,properties,resources}/**/*.test.ts']
+    ? [
+        'test/{differential,http/compat-v1,jobs,kernel,postgres,properties,resources}/**/*.test.ts',
+        'test/flows/month.test.ts',
+      ]
     : [
         'test/{differential,jobs,postgres}/**/*.test.ts',
+        'test/flows/month.test.ts',
         'test/properties/unstorable-texts.test.ts',
         'test/http/compat-v1/routes.test.ts',
         'test/kernel/query/long-lists.test.ts',

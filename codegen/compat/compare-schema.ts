@@ -207,7 +207,10 @@ function compareBranches({ all, place, direction, old, fresh }: Pair): void {
   }
   const lost = was.filter((branch) => !is.some((each) => fits(branch, each)))
   const news = is.filter((branch) => !was.some((each) => fits(each, branch)))
-  const breaking = direction === 'requests' ? (was.length === 0 ? news : lost) : was.length === 0 ? [] : news
+  // A request may get further forms beside the one it had.
+  const isWidened = was.length === 0 && fresh.allOf === undefined && is.some((each) => fits(old, each))
+  const added = direction === 'requests' ? !isWidened : false
+  const breaking = was.length === 0 ? (added ? news : []) : direction === 'requests' ? lost : news
   const isOpened = direction === 'requests' && is.length === 0 && typesOf(fresh).length === 0
   if (breaking.length > 0 && !isOpened)
     all.changes.push({

@@ -46,14 +46,16 @@ const anyReading = 'any:read'
 
 export const abilitiesAreSettled: Rule = ({ operations, abilityAreas, report }) => {
   for (const { id, operation, at, isPublic, method } of operations) {
-    const ability = operation['x-ability']
+    const { 'x-ability': ability, 'x-no-event': noEvent } = operation
     if (isPublic && ability === undefined) continue
     if (isPublic) report([...at, 'x-ability'], id, 'a public operation checks no token; delete x-ability.')
     else if (ability === undefined) {
       report(at, id, 'no x-ability, so every token could call it; write <area>:read or <area>:write.')
     } else {
       const [area = '', action] = String(ability).split(':')
-      const expected = writing.has(method) ? 'write' : 'read'
+      // A POST that only reads takes its question in the body.
+      const isQuestion = method === 'post' && noEvent !== undefined && action === 'read'
+      const expected = writing.has(method) && !isQuestion ? 'write' : 'read'
       if (ability === anyReading && expected === 'read') continue
       if (abilityAreas.length > 0 && !abilityAreas.includes(area)) {
         report([...at, 'x-ability'], id, `tokens know no area ${area};${suggest(area, abilityAreas)}`)
@@ -94,6 +96,21 @@ export const eventsAreSettled: Rule = ({ operations, report }) => {
         [...at, 'x-events', index],
         id,
         `the server emits no event ${event};${suggest(String(event), eventBases)} A new one begins in codegen/events.ts.`,
+      )
+    }
+  }
+}
+
+/** A client that got no answer sends a POST again, and only the key prevents a second change. */
+export const retriesAreSafe: Rule = ({ operations, report }) => {
+  for (const { id, operation, at, method, isPublic, parameters } of operations) {
+    if (method !== 'post' || isPublic || operation['x-events'] === undefined) continue
+    if (!parameters.some(({ part }) => part.name === 'Idempotency-Key')) {
+      report(
+        at,
+        id,
+        'a client that repeats it changes things twice; add the parameter ' +
+          "$ref: '#/components/parameters/IdempotencyKey'.",
       )
     }
   }

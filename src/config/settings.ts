@@ -147,7 +147,7 @@ const formats = {
   locale: {
     name: 'ACCORD_LOCALE',
     default: 'en-US',
-    meaning: 'BCP 47 locale for formatted amounts and dates.',
+    meaning: 'BCP 47 locale of texts for customers, amounts and dates.',
     parse: parsers.parseLocale,
   },
   country: {

@@ -134,3 +134,7 @@ export function routeFactsOf(request: Request): RouteFacts {
   known.set(request, facts)
   return facts
 }
+
+/** Returns whether an operation changes nothing: a GET, or a POST whose body is only a question. */
+export const onlyReads = ({ method, ability }: Pick<OperationFact, 'method' | 'ability'>): boolean =>
+  method === 'get' || ability?.endsWith(':read') === true

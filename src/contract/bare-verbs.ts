@@ -6,4 +6,14 @@ export const followUps: readonly string[] = 'restore won lost reopened sent acce
 )
 
 /** All verbs without a suffix: those of follow-up events, and of facts that change no record. */
-export const bareVerbs: readonly string[] = [...followUps, 'answered', 'started', 'completed', 'failed']
+export const bareVerbs: readonly string[] = [
+  ...followUps,
+  'answered',
+  'amended',
+  'reminded',
+  'due',
+  'missed',
+  'started',
+  'completed',
+  'failed',
+]

@@ -67,7 +67,7 @@ export type SortName<O extends OperationId> =
 /** The query parameters of lists that do not filter by a resource's own fields. */
 type ListParameter =
   | ('page' | 'per_page' | 'count' | 'cursor' | 'sort' | 'include' | 'fields' | 'q')
-  | ('id' | 'created_at' | 'updated_at' | 'custom_attributes')
+  | ('id' | 'created_at' | 'updated_at' | 'custom_attributes' | 'external_id')
 
 /**
  * The fields that a list filters by. `lead_value[gte]` and `lead_value[lte]` filter by one field.
@@ -84,5 +84,5 @@ type KeysOf<T> = T extends unknown ? keyof T & string : never
  */
 export type BodyField<C extends OperationId, U extends OperationId> = Exclude<
   KeysOf<Body<C>> | KeysOf<Body<U>>,
-  'custom_attributes'
+  'custom_attributes' | 'external_ids'
 >

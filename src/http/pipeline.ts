@@ -1,13 +1,15 @@
 // Implements the `Pipeline` of contract/pipeline.ts: the steps that identify the caller, check
 // permissions, check the record in the path, and convert the result of a handler to a reply.
+
 import type { Readable } from 'node:stream'
+import { onlyReads } from '../contract/allowed-methods.ts'
 import type { Call, Input, Refused } from '../contract/call.ts'
 import type { ParsedBody } from '../contract/input/body.ts'
 import type { NamedReference, Shape } from '../contract/input/normalize.ts'
 import type { Finding } from '../contract/input/validation-errors.ts'
 import { replySchemaOf, withOldNames } from '../contract/old-names.ts'
-import { statusOfReply } from '../contract/output/deferred.ts'
 import type { FieldErrors } from '../contract/output/problems.ts'
+import { statusOfReply } from '../contract/output/status.ts'
 import type { Pipeline } from '../contract/pipeline.ts'
 import type { Answered } from '../contract/routes.ts'
 import type { OperationFact, OperationId } from '../contract/types.ts'
@@ -89,9 +91,8 @@ async function authenticate(parts: Parts, call: Call): Promise<void> {
       throw cause
     },
   )
-  const isWrite = fact.method !== 'get'
-  request.rateAccount?.authenticated(session ? `session ${session.id}` : `token ${token?.id}`, isWrite)
-  if (session && isWrite) checkCsrf(session, headers)
+  request.rateAccount?.authenticated(session ? `session ${session.id}` : `token ${token?.id}`, !onlyReads(fact))
+  if (session && fact.method !== 'get') checkCsrf(session, headers)
   call.context = createContext(services, call, { user, token, session, requestOrigin })
 }
 
@@ -140,7 +141,7 @@ async function replaceNamed(
   call.namingBody = structuredClone(body)
   // A repeated request gets its stored reply, even if a name means another record by now.
   const key = header(call, 'idempotency-key')
-  const isKeyed = key !== undefined && call.fact.method === 'post'
+  const isKeyed = key !== undefined && takesKey(call.fact)
   if (isKeyed && (await hasStoredReply(ctx, key, sentRequest(call)))) return []
   return findNamed(ctx, { path: call.fact.path, params, body }, named, namedFinders)
 }
@@ -180,6 +181,9 @@ async function examine(parts: Parts, call: Call, input: Input, { fields, isCompl
 const isTried = ({ dryRun, public: isPublic, permission, method, path }: OperationFact): boolean =>
   dryRun && !isPublic && (permission !== null || method === 'put') && !path.includes('/mass-')
 
+/** A POST that only reads needs no key, and its reply may not be JSON. */
+const takesKey = (fact: OperationFact): boolean => fact.method === 'post' && !onlyReads(fact)
+
 /** Carries out the call. The handler's reply goes down this function until it is a response. */
 async function handle(parts: Parts, call: Call, input: Input): Promise<Answered> {
   const isRead = call.fact.method === 'get'
@@ -196,7 +200,7 @@ async function handle(parts: Parts, call: Call, input: Input): Promise<Answered>
   const key = header(call, 'idempotency-key')
   // A dry run must not use up the key. A public call has no key, because a key belongs to a token
   // or session.
-  const isKeyed = key !== undefined && ctx.user !== null && call.fact.method === 'post' && !ctx.dryRun
+  const isKeyed = key !== undefined && ctx.user !== null && takesKey(call.fact) && !ctx.dryRun
   let answer: Answered = isKeyed
     ? await answerOnce(parts, ctx, call, input, key)
     : render(parts, ctx, call, input, await handler(ctx, input))

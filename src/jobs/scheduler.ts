@@ -99,6 +99,7 @@ const enqueueDue = (ctx: Context, schedule: Schedule): Promise<void> =>
       await ctx.db.updateTable('schedules').set({ last_due_at: due }).where('name', '=', schedule.name).execute()
       // A due time before the stored one means that the clock was set back. The job has then run
       // already.
-      if (known.last_due_at < due) await enqueue(ctx, schedule.job, { due }, { key: `schedule:${schedule.name}` })
+      const payload = { due, since: known.last_due_at }
+      if (known.last_due_at < due) await enqueue(ctx, schedule.job, payload, { key: `schedule:${schedule.name}` })
     }
   })

@@ -9,7 +9,8 @@ export interface Schedule {
   name: string
   /** The time of day `HH:MM`, or an interval in minutes that divides an hour. */
   at: string | number
-  job: JobKind<{ due: string }>
+  /** `since` is the due time before this one; the due times between them were missed. */
+  job: JobKind<{ due: string; since?: string }>
   /**
    * Returns whether the schedule is needed. While the result is false, the scheduler skips the
    * schedule.

@@ -4,6 +4,8 @@ import type { SearchIndex } from '../../db/search/search-index.ts'
 import type { Store } from '../../db/store.ts'
 import type { Config } from '../config/config.ts'
 import type { Mailer } from '../mail/mailer.ts'
+import type { Languages } from '../texts/languages.ts'
+import type { Texts } from '../texts/texts.ts'
 import type { Encryption } from './auth/encryption.ts'
 import type { FileStore } from './files/file-store.ts'
 import type { Uploads } from './files/multipart.ts'
@@ -49,6 +51,9 @@ declare module './context.ts' {
     fieldLabels: (ctx: Context, entity: string) => Promise<ReadonlyMap<string, string>>
     /** Returns the workflows of runs, by the id of the run. */
     workflowsOf: (ctx: Context, runIds: readonly number[]) => Promise<ReadonlyMap<number, { id: number; name: string }>>
+    languages: Languages
+    /** Returns the texts of the first language that has some, or else of the installation. */
+    textsFor: (ctx: Context, ...wanted: readonly (string | null | undefined)[]) => Promise<Texts>
     mailer: Mailer
     /** Runs CPU-bound work in subprocesses, so that it does not block the event loop. */
     offload: Offload

@@ -9,6 +9,8 @@ export interface OutboundMessage {
   messageId: string
   date: Date
   from: { address: string; name: string }
+  /** The envelope address, which gets the bounces. The default is that of `from`. */
+  sender?: string
   replyTo?: string
   to: string[]
   cc: string[]
@@ -106,7 +108,7 @@ export async function compose(message: OutboundMessage): Promise<Composed> {
     newline: 'windows',
   })
   const raw = await composer.compile().build()
-  return { raw, sender: onTheWire(message.from.address), recipients }
+  return { raw, sender: onTheWire(message.sender ?? message.from.address), recipients }
 }
 
 const dataPicture = /(?<=<img src=")data:image\/(png|jpeg|gif|webp);base64,([a-z0-9+/=\s]{1,30000000})(?=")/gi

@@ -17,7 +17,7 @@ export const columns = `l.id, l.title, l.description, l.lead_value, l.status, l.
   st.probability, st.sort_order, l.custom_attributes, l.created_at, l.updated_at, l.version,
   (select count(*) from lead_quotes where lead_id = l.id),
   (select count(*) from lead_activities where lead_id = l.id),
-  (select count(*) from emails where lead_id = l.id)`
+  (select count(*) from emails where lead_id = l.id), l.touched_at`
 export const contacts = `left join persons p on p.id = l.person_id left join organizations o on o.id = p.organization_id`
 export const joins = `join lead_sources s on s.id = l.lead_source_id join lead_types t on t.id = l.lead_type_id
   join lead_pipelines pl on pl.id = l.lead_pipeline_id join lead_pipeline_stages st on st.id = l.lead_pipeline_stage_id
@@ -29,7 +29,7 @@ export function presentRow(row: Cells, now: number) {
   const [organizationId, organizationName, lead_source_id, sourceName, lead_type_id, typeName] = row.slice(15)
   const [lead_pipeline_id, pipelineName, rottenDays, lead_pipeline_stage_id, code, stageName] = row.slice(21)
   const [probability, sort_order, custom, created_at, updated_at, version, quotes, activities, emails] = row.slice(27)
-  const due = Date.parse(created_at as string) + (rottenDays as number) * dayMs
+  const due = Date.parse(row[36] as string) + (rottenDays as number) * dayMs
   const rotten = status === 1 ? Math.max(0, Math.trunc((now - due) / dayMs)) : 0
   const { region = null, seats } = JSON.parse(custom as string) as { region?: string; seats?: number }
   return {
@@ -67,6 +67,7 @@ export function presentRow(row: Cells, now: number) {
     activities_count: activities,
     emails_count: emails,
     custom_attributes: { region, seats: seats === undefined ? null : seats / scale },
+    external_ids: {},
     created_at,
     updated_at,
     version: version as number,

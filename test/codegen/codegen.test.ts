@@ -471,6 +471,15 @@ describe('lint', { timeout: 60_000 }, () => {
       'values comes after lead sources; parts of several tags come first',
     ],
     [
+      'a writing POST without the key for repeated requests',
+      /get:\n( {6}operationId: listSources[\s\S]*?x-ability: settings:)read/.exec(contract)?.[0] ?? '',
+      /get:\n( {6}operationId: listSources[\s\S]*?x-ability: settings:)read/
+        .exec(contract)?.[0]
+        .replace('get:', 'post:')
+        .replace('read', 'write\n      x-events: [settings.source.create]') ?? '',
+      'listSources: a client that repeats it changes things twice',
+    ],
+    [
       'an unknown server of it',
       'x-ability: settings:read',
       'x-ability: settings:read\n      x-served-by: magic',

@@ -376,7 +376,14 @@ const addPersons = async (store: Store, count: number): Promise<void> =>
 async function fillRest(store: Store): Promise<void> {
   const untyped = store.db as unknown as Kysely<unknown>
   const { foreignKeys } = await store.dialect.relations(untyped)
-  for (const { name, json } of await store.dialect.copies.tables(untyped)) {
+  const waiting = [...(await store.dialect.copies.tables(untyped))]
+  for (let each = waiting.shift(); each; each = waiting.shift()) {
+    const { name, json } = each
+    const needs = foreignKeys.filter((key) => key.table === name && !key.isNullable && key.parent !== name)
+    if (waiting.some((other) => needs.some(({ parent }) => parent === other.name))) {
+      waiting.push(each)
+      continue
+    }
     const { rows: present } = await sql`select 1 from ${sql.table(name)} limit 1`.execute(store.db)
     if (present.length > 0) continue
     const { rows: columns } = await sql<{ name: string; type: string }>`
@@ -398,10 +405,10 @@ async function fillRest(store: Store): Promise<void> {
       .values(row as never)
       .execute()
     // A second row, which the reference below needs.
-    if (name === 'workflow_runs')
+    if (name === 'workflow_runs' || name === 'lead_outcomes')
       await store.db
-        .insertInto(name)
-        .values({ ...row, event_id: 2 } as never)
+        .insertInto(name as 'workflow_runs')
+        .values({ ...row, ...(name === 'workflow_runs' && { event_id: 2 }) } as never)
         .execute()
   }
   for (const { table, column, parent } of foreignKeys.filter((key) => key.table === key.parent)) {
@@ -424,6 +431,9 @@ const demanded: Record<string, string | number> = {
   'activity_participants.user_id': 1,
   'activity_participants.response': 'accepted',
   'idempotency_keys.token_id': 1,
+  'lead_outcomes.at': start,
+  'lead_outcomes.kind': 'won',
+  'lead_outcomes.sign': 1,
 }
 
 /** Operations whose reply depends on the process. */

@@ -1,5 +1,6 @@
 // Flows that fire the events that no single generated request fires. Each flow creates its records
 // through the API and runs background work.
+import { enqueue } from '../../src/jobs/queue.ts'
 import { systemContext } from '../../src/kernel/context.ts'
 import { transaction } from '../../src/kernel/write/write.ts'
 import { queueBounce } from '../../src/resources/emails/bounces.ts'
@@ -40,6 +41,8 @@ const winLoseAndReopen: Flow = async ({ server }) => {
   const { body } = await server.admin.post('/leads', { title: 'Catalogue', lead_value: 1 })
   for (const stage of [5, 6, 1])
     await server.admin.put(`/leads/${body.data.id}/stage`, { lead_pipeline_stage_id: stage })
+  const closed_at = '2020-01-01T00:00:00.000Z'
+  await server.admin.put(`/leads/${body.data.id}/stage`, { lead_pipeline_stage_id: 5, closed_at })
 }
 
 const answerQuotes: Flow = async ({ server, main }) => {
@@ -82,6 +85,32 @@ const answerInvitation: Flow = async ({ server }) => {
   )
 }
 
+const letTimePass: Flow = async ({ server, main }) => {
+  const { admin, clock, tick, work } = server
+  const timing = { field: 'created_at', days: 0 }
+  const actions = [{ id: 'notify', notice: { user_id: 1, subject: 'Catalogue', text: 'x' } }]
+  const events = { leads: 'lead', activities: 'activity', persons: 'contacts.person', quotes: 'quote' }
+  for (const [entity_type, noun] of Object.entries(events))
+    await admin.post('/settings/workflows', { name: noun, entity_type, event: `${noun}.due`, timing, actions })
+  clock.advanceMs(60_000)
+  const at = (days: number): string => new Date(clock.now().getTime() + days * 86_400_000).toISOString()
+  await admin.post('/leads', { title: 'Catalogue', lead_value: 1, person: { name: 'Catalogue' } })
+  await admin.post('/activities', { type: 'task', title: 'Catalogue', user_id: 1, remind_at: at(0) })
+  const address = { address: '12 Analytical Way', city: 'London', country: 'GB', postcode: 'W1 2AB' }
+  const quote = { subject: 'Catalogue', person_id: main.persons, billing_address: address }
+  await admin.post('/quotes', { ...quote, items: [{ name: 'x', price: 1 }], expiry_date: at(9).slice(0, 10) })
+  const fair = { name: 'Missed', description: 'x', date: at(2).slice(0, 10) }
+  const { data } = (await admin.post('/settings/marketing/events', fair)).body
+  const campaign = { name: 'Missed', subject: 'x', is_active: true, email_template_id: 1 }
+  await admin.post('/settings/marketing/campaigns', { ...campaign, marketing_event_id: data.id })
+  await tick()
+  clock.advanceMs(5 * 86_400_000)
+  await tick()
+  // This installation has no mail server, so the schedule of reminders waits.
+  await enqueue(systemContext(server.app.services, 'api'), { kind: 'activities.remind' }, { due: at(0) })
+  await work()
+}
+
 export const flows: readonly Flow[] = [
   changeOwnPassword,
   importToTheEnd,
@@ -90,4 +119,5 @@ export const flows: readonly Flow[] = [
   answerQuotes,
   bounce,
   answerInvitation,
+  letTimePass,
 ]

@@ -2,7 +2,7 @@
 // GET can be sent with PUT.
 import { beforeEach, describe, expect, it } from 'vitest'
 import { unique } from '../support/given.ts'
-import { bodySchema, fact, facts, follow, takesHeader } from '../support/schema.ts'
+import { bodySchema, creatorOfUpsert, fact, facts, follow, takesHeader } from '../support/schema.ts'
 import { type Answer, change, changesNothing, type Request, request, send } from './support.ts'
 import { useWorld } from './use-world.ts'
 
@@ -14,8 +14,9 @@ const gets = facts.filter(([, { method }]) => method === 'get').map(([id]) => id
 const creates = handled.filter((id) => fact(id).location)
 const updates = handled.filter((id) => id.startsWith('update') && takesHeader(id, 'If-Match'))
 const lists = handled.filter((id) => id.startsWith('list') && 'page' in fact(id).query)
-const conditional = handled.filter((id) => takesHeader(id, 'If-None-Match'))
-const guarded = handled.filter((id) => takesHeader(id, 'If-Match'))
+const conditional = gets.filter((id) => handled.includes(id) && takesHeader(id, 'If-None-Match'))
+// An upsert of a new record answers 412 to any If-Match.
+const guarded = handled.filter((id) => takesHeader(id, 'If-Match') && creatorOfUpsert(id) === undefined)
 // Not `logout`, because replies are stored for the token, which it deletes.
 const idempotent = handled.filter((id) => takesHeader(id, 'Idempotency-Key') && id !== 'logout')
 const showOf = (id: string): string | undefined =>

@@ -128,6 +128,8 @@ function textsOf(name: string, schema: SchemaObject): string[] {
     `other${unique()}.example.com`,
     `<p>Other ${unique()}</p>`,
     '10.0.0.1',
+    'de-AT',
+    'fr',
   ]
   if (format === 'instant') return some
   const own = [sample(schema)].flat().map(String)
@@ -188,6 +190,8 @@ const leaves = (value: unknown): unknown[] =>
 /** Returns the values of a field that a record shows: its own, or those of the records in it. */
 export function valuesAt(row: Row, field: string): unknown[] | undefined {
   if (Object.hasOwn(row, field)) return [row[field]].flat()
+  if (field === 'external_id' && row.external_ids)
+    return Object.entries(row.external_ids).map(([source, id]) => `${source}:${id}`)
   const parts = field.split('_')
   for (let at = parts.length - 1; at > 0; at--) {
     const [holder, key] = [parts.slice(0, at).join('_'), parts.slice(at).join('_')]

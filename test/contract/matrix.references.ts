@@ -4,6 +4,7 @@ import { beforeAll, describe, it } from 'vitest'
 import { validBody } from '../support/given.ts'
 import {
   bodySchema,
+  creatorOfUpsert,
   entityOf,
   fact,
   facts,
@@ -107,7 +108,8 @@ export function referenceCells(of: () => World, cells: Cells): void {
   /** Returns a request with the record in this place, and with all other required values. */
   function naming({ id, path, isList }: Place, record: number): Request {
     const value = path.reduceRight<unknown>((inner, name) => ({ [name]: inner }), isList ? [record] : record)
-    const needed = fact(id).method === 'post' ? validBody(id, (entity) => own.main[entity], 'required') : {}
+    const isNew = fact(id).method === 'post' || creatorOfUpsert(id) !== undefined
+    const needed = isNew ? validBody(id, (entity) => own.main[entity], 'required') : {}
     const wanted = request(own, id)
     const merged: Record<string, unknown> = { ...needed, ...(value as Record<string, unknown>) }
     // The inline person is complete.

@@ -1,7 +1,7 @@
 // Creates a "world" through the API: a server with a record of every kind, and a valid request for
 // every operation. New operations of the contract are included automatically.
 import { type ServerOptions, startServer, type TestServer } from '../support/app.ts'
-import { type Known, seeded, validBody } from '../support/given.ts'
+import { type Known, seeded, unique, validBody } from '../support/given.ts'
 import { bodySchema, creators, entityOf, fact, facts, parametersOf, requiredOf } from '../support/schema.ts'
 import { type Answer, type Request, send } from './send.ts'
 import { stage } from './stages.ts'
@@ -202,6 +202,9 @@ export function urlOf(
       before = part
       place += place === '' && part === '' ? '' : `/${part}`
       if (name === undefined) return part
+      // An upsert creates a record with a new id.
+      if (name === 'source' || name === 'external_id')
+        return replace[name] ?? (name === 'source' ? 'hubspot' : `id${unique()}`)
       const own = ids === world.main ? world.parts[place] : undefined
       const [choice] = parametersOf(id, 'path').flatMap((each) => (each.name === name ? (each.schema.enum ?? []) : []))
       const [text, found] = [replace[name] ?? world.texts[name], world.at[id]?.[entity ?? ''] ?? ids[entity ?? '']]

@@ -250,6 +250,22 @@ describe('deletePipeline with many leads', () => {
     expect(await countOf(`lead_pipeline_stage_id=${stageNamed(standard, 'negotiation')}`)).toBe(many)
     expect(Math.max(...(await eventsByTransaction('lead.update.after')))).toBe(stepSize)
   })
+
+  it('moves them to the named successors of their stages, also after a kill', async () => {
+    const [old, next] = [
+      (await admin.post('/pipelines', { name: 'Left' })).body.data,
+      (await admin.post('/pipelines', { name: 'Next' })).body.data,
+    ]
+    const stage = { lead_pipeline_id: old.id, lead_pipeline_stage_id: stageNamed(old, 'negotiation') }
+    await copiesOf((await make.lead(stage)).id, many - 1)
+    const successor = stageNamed(next, 'prospect')
+    const query = `stage_successors=${stage.lead_pipeline_stage_id}:${successor}`
+    expect((await admin.delete(`/pipelines/${old.id}?${query}`)).status).toBe(202)
+    await workUntilKilled('pipelines.remove', 2)
+    await server.work()
+    expect((await admin.get(`/pipelines/${old.id}`)).status).toBe(404)
+    expect(await countOf(`lead_pipeline_stage_id=${successor}`)).toBe(many)
+  })
 })
 
 describe('deleteTag with many records', () => {

@@ -1,5 +1,6 @@
 // Timestamps in requests, forms and files: a text without an offset is a time in
 // ACCORD_TIMEZONE, and a date without a time is midnight there.
+import { readSheet } from 'read-excel-file/universal'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { csvOf, importing } from '../support/importing.ts'
 import { useSharedServer } from '../support/using.ts'
@@ -52,5 +53,50 @@ describe('a timestamp', () => {
     expect([status, body.data?.schedule_from]).toEqual([201, '2026-07-01T04:00:00.000Z'])
     const at = async (query: string) => (await server.admin.get(`/activities?${query}`)).body.meta.total
     expect([await at('schedule_from[gte]=2026-07-01'), await at('schedule_from[lt]=2026-07-01')]).toEqual([1, 0])
+  })
+
+  it('is a date cell of an exported workbook, and the same moment after an import of it', async () => {
+    const moments = {
+      winter: '2026-01-15T17:00:00.250Z',
+      summer: '2026-07-15T03:59:59.000Z',
+      midnight: '2026-07-01T04:00:00.000Z',
+      first: '2026-11-01T05:30:00.000Z',
+      // The clock shows 01:30 again.
+      second: '2026-11-01T06:30:00.000Z',
+      none: null,
+    }
+    await server.admin.post('/settings/attributes', {
+      code: 'founded',
+      name: 'Founded',
+      type: 'date',
+      entity_type: 'organizations',
+    })
+    for (const [name, visited] of Object.entries(moments))
+      await server.admin.post('/contacts/organizations', {
+        name,
+        custom_attributes: { visited, founded: name === 'winter' ? '1898-05-01' : '2020-02-29' },
+      })
+    const { rawPayload: bytes } = await server.app.http.inject({
+      method: 'GET',
+      url: `/api/admin/contacts/organizations/export?format=xlsx&name=${Object.keys(moments)}`,
+      headers: { authorization: `Bearer ${server.admin.token}` },
+    })
+    const [names = [], ...rows] = await readSheet(new Uint8Array(bytes).buffer as ArrayBuffer)
+    const cells = (column: string) =>
+      Object.fromEntries(rows.map((row) => [row[names.indexOf('name')], row[names.indexOf(column)]]))
+    expect(cells('visited')).toEqual({
+      winter: new Date('2026-01-15T12:00:00.250Z'),
+      summer: new Date('2026-07-14T23:59:59Z'),
+      midnight: new Date('2026-07-01T00:00:00Z'),
+      first: new Date('2026-11-01T01:30:00Z'),
+      second: moments.second,
+      none: null,
+    })
+    const day = new Date('2020-02-29T00:00:00Z')
+    expect(cells('founded')).toMatchObject({ winter: '1898-05-01', summer: day, none: day })
+    expect(cells('created_at').winter).toBeInstanceOf(Date)
+    const done = await importing(server.admin).run('organizations', new Uint8Array(bytes))
+    expect(done).toMatchObject({ errors: [], preview: { unchanged: 6 } })
+    expect(await stored()).toMatchObject(moments)
   })
 })

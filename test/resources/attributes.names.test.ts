@@ -85,6 +85,6 @@ describe('a custom attribute', () => {
       'ByEmail',
       'ByName',
     ])
-    expect(related.anyOf).toBeUndefined()
+    expect(related.anyOf.at(1)).toEqual({ $ref: '#/components/schemas/ByExternalId' })
   })
 })

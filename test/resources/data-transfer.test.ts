@@ -121,7 +121,7 @@ describe('downloadImportSample', () => {
     expect(status).toBe(200)
     expect(headers['content-type']).toContain('text/csv')
     expect(text.split('\r\n')[0]).toBe(
-      'name,emails,contact_numbers,organization_id,organization_name,job_title,user_id,tags,subscribed,vat',
+      'name,emails,contact_numbers,organization_id,organization_name,job_title,user_id,tags,subscribed,language,external_ids,vat',
     )
     expect((await server.admin.get(`/settings/data-transfer/import-samples/quotes`)).status).toBe(404)
   })

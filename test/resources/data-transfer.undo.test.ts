@@ -164,6 +164,37 @@ describe('changed records', () => {
   })
 })
 
+describe('external ids', () => {
+  const ids = async (id: number) => (await get(`/contacts/persons/${id}`)).external_ids
+  const imported = (...rows: string[][]) => using().run('persons', csvOf([['name', 'external_ids'], ...rows]))
+
+  it('come back one by one, except those that were changed since, and are freed by a deletion', async () => {
+    const make = given(server.admin)
+    const ada = await make.person({ name: 'Ada', external_ids: { hubspot: '1', sap: 'S1', old: 'o' } })
+    const { id } = await imported(['Ada', 'hubspot:1|sap:S2|zoho:Z1'], ['Grace', 'hubspot:2'])
+    expect(await ids(ada.id)).toEqual({ hubspot: '1', sap: 'S2', old: 'o', zoho: 'Z1' })
+    expect((await get(`${path}/${id}`)).preview).toMatchObject({
+      created: 1,
+      updated: 1,
+      conflicts: [{ field: 'external_ids.sap', count: 1 }],
+    })
+    await server.admin.put(`/contacts/persons/${ada.id}`, { external_ids: { zoho: 'Z2', hubspot: '11', old: null } })
+    const { counts, rest } = await undone(id)
+    expect(counts).toEqual({ deleted: 1, reverted: 1, restored: 0 })
+    expect(rest).toMatchObject([{ entity_id: ada.id, field: 'external_ids.zoho', reason: 'edited' }])
+    expect(await ids(ada.id)).toEqual({ hubspot: '11', sap: 'S1', zoho: 'Z2' })
+    expect((await server.admin.put('/contacts/persons/external/hubspot/2', { name: 'Cleo' })).status).toBe(201)
+  })
+
+  it('that another record has by now stay with it', async () => {
+    const ada = await given(server.admin).person({ name: 'Ada', external_ids: { sap: 'S1', hubspot: '1' } })
+    const { id } = await imported(['Ada', 'hubspot:1|sap:S2'])
+    const eve = await given(server.admin).person({ name: 'Eve', external_ids: { sap: 'S1' } })
+    expect((await undone(id)).rest).toMatchObject([{ entity_id: ada.id, field: null, reason: 'refused' }])
+    expect([await ids(ada.id), await ids(eve.id)]).toEqual([{ hubspot: '1', sap: 'S2' }, { sap: 'S1' }])
+  })
+})
+
 describe('deleted records', () => {
   it('are restored', async () => {
     const person = await given(server.admin).person({ name: 'Ada', emails: [{ value: 'ada@example.com' }] })

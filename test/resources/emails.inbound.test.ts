@@ -466,6 +466,18 @@ describe('threads', () => {
     expect(entries.filter(({ source }) => source === 'email').map(({ id }) => id)).toEqual([answer.id, offer.id])
   })
 
+  it('is about the only open lead of the person, and about none of several or of closed ones', async () => {
+    const make = given(server.admin)
+    const person = await make.person({ emails: [{ value: 'ada@example.com' }] })
+    expect((await received()).lead?.id).toBe(undefined)
+    const lead = await make.lead({ person_id: person.id })
+    const won = await make.lead({ person_id: person.id })
+    await server.admin.put(`/leads/${won.id}/stage`, { lead_pipeline_stage_id: 5 })
+    expect((await received()).lead?.id).toBe(lead.id)
+    await make.lead({ person_id: person.id })
+    expect((await received()).lead?.id).toBe(undefined)
+  })
+
   it('is about the person of the Reply-To address when a program sends it', async () => {
     const make = given(server.admin)
     const ada = await make.person({ emails: [{ value: 'ada@example.com', label: 'work' }] })

@@ -307,9 +307,12 @@ describe('the daily run', () => {
     expect(await sends(id, { occurrence: '2026-03-05' })).toHaveLength(1)
   })
 
-  it('catches up a missed day for today only', async () => {
+  it('catches up the day before, and announces campaigns of earlier missed days', async () => {
     await person('Ada', 'ada@example.com')
     const missed = await campaign({ marketing_event_id: await event('2026-03-03') })
+    const long = await server.admin.post(`${marketing}/events`, { name: 'Long', description: 'x', date: '2026-03-02' })
+    const past = { name: 'past', subject: 's', is_active: true, email_template_id: 1 }
+    const { body: lost } = await server.admin.post(campaigns, { ...past, marketing_event_id: long.body.data.id })
     const { body } = await server.admin.post(`${marketing}/events`, {
       name: 'On time',
       description: 'x',
@@ -319,7 +322,13 @@ describe('the daily run', () => {
     const { body: onTime } = await server.admin.post(campaigns, again)
     await server.tick()
     await at('2026-03-04T10:30:00.000Z')
-    expect([(await stats(missed)).sent, (await stats(onTime.data.id)).sent]).toEqual([0, 1])
+    const sent = async () =>
+      Promise.all([missed, onTime.data.id, lost.data.id].map(async (id) => (await stats(id)).sent))
+    expect(await sent()).toEqual([1, 1, 0])
+    const announced = () => server.seen.filter(({ name }) => name === 'marketing.campaign.missed')
+    expect(announced().map(({ entityId }) => entityId)).toEqual([lost.data.id])
+    await at('2026-03-05T00:05:00.000Z')
+    expect([await sent(), announced().length]).toEqual([[1, 1, 0], 1])
   })
 
   it.each([

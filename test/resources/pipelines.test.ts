@@ -193,6 +193,54 @@ describe('deletePipeline', () => {
     })
   })
 
+  it('moves leads to the successors of their stages, which take their places in rules too', async () => {
+    const stages = [{ name: 'Demo' }, { name: 'Offer' }]
+    const old = (await server.admin.post('/pipelines', { name: 'Old', stages })).body.data
+    const next = (await server.admin.post('/pipelines', { name: 'Next', stages: [{ name: 'Trial' }] })).body.data
+    const [demo, offer, trial] = [stageOf(old, 'demo'), stageOf(old, 'offer'), stageOf(next, 'trial')]
+    const [moved, other] = [await lead(demo), await lead(offer)]
+    const rule = await server.admin.post('/settings/workflows', {
+      name: 'Demo reached',
+      entity_type: 'leads',
+      event: 'lead.update.after',
+      conditions: [{ attribute: 'lead_pipeline_stage_id', operator: '==', value: demo }],
+      actions: [{ id: 'add_note_as_activity', value: 'Seen' }],
+    })
+    expect(rule.status).toBe(201)
+    const path = `/pipelines/${old.id}`
+    expect(await server.admin.delete(path)).toMatchObject({ status: 409, body: { code: 'in_use' } })
+    expect((await server.admin.delete(`${path}?stage_successors=${offer}:${trial}`)).status).toBe(409)
+    const dry = await server.admin.delete(`${path}?stage_successors=${demo}:${trial}`, {
+      headers: { 'accord-dry-run': 'true' },
+    })
+    expect(dry.status).toBe(200)
+    expect((await server.admin.get(`/leads/${moved.id}`)).body.data.lead_pipeline_stage_id).toBe(demo)
+    expect((await server.admin.delete(`${path}?stage_successors=${demo}:${trial}`)).status).toBe(200)
+    const shown = { lead_pipeline_id: next.id, lead_pipeline_stage_id: trial }
+    expect((await server.admin.get(`/leads/${moved.id}`)).body.data).toMatchObject(shown)
+    expect((await server.admin.get(`/leads/${other.id}`)).body.data).toMatchObject({ stage: { code: 'new' } })
+    expect((await server.admin.get(`/settings/workflows/${rule.body.data.id}`)).body.data.conditions).toMatchObject([
+      { value: trial },
+    ])
+  })
+
+  it('names every wrong pair of stages, and deletes nothing', async () => {
+    const { data } = (await server.admin.post('/pipelines', { name: 'Old', stages: [{ name: 'Demo' }] })).body
+    const demo = stageOf(data, 'demo')
+    const deletion = (pairs: string) => server.admin.delete(`/pipelines/${data.id}?stage_successors=${pairs}`)
+    for (const [pairs, sentence] of [
+      [`1:${demo}`, `The pipeline ${data.id} has no stage 1.`],
+      [`${demo}:1,${demo}:2`, `The stage ${demo} has two successors.`],
+      [`${demo}:${stageOf(data, 'new')}`, `No other pipeline has a stage ${stageOf(data, 'new')}.`],
+      [`${demo}:99999`, 'No other pipeline has a stage 99999.'],
+    ] as const) {
+      const { status, body } = await deletion(pairs)
+      expect({ status, errors: body.errors }).toEqual({ status: 422, errors: { 'query.stage_successors': [sentence] } })
+    }
+    expect((await deletion(`${demo}-1`)).status).toBe(422)
+    expect((await server.admin.get(`/pipelines/${data.id}`)).status).toBe(200)
+  })
+
   it('refuses the default pipeline', async () => {
     expect((await server.admin.delete('/pipelines/1')).body.code).toBe('protected')
   })

@@ -106,15 +106,17 @@ describe('the figures of a printed quote', { timeout: 60_000 }, () => {
     return [{ product_id: product.id, name: 'Chair', quantity: 3, price: 1234.5, tax_percent: 10 }]
   }
 
+  const labels = { en: ['Subtotal', 'Tax', 'Total'], de: ['Zwischensumme', 'Steuer', 'Gesamtbetrag'] }
+
   it.each([
-    ['JPY', 'ja-JP', ['¥3,704', ', 10% on ¥3,704¥370', '¥4,074']],
-    ['EUR', 'de-DE', ['3.703,50 €', ', 10 % on 3.703,50 €370,35 €', '4.073,85 €']],
-    ['KWD', 'en-US', ['KWD 3,703.500', ', 10% on KWD 3,703.500KWD 370.350', 'KWD 4,073.850']],
-  ] as const)('have the decimals of %s', async (currency, locale, amounts) => {
+    ['JPY', 'ja-JP', labels.en, ['¥3,704', ', 10% on ¥3,704¥370', '¥4,074']],
+    ['EUR', 'de-DE', labels.de, ['3.703,50 €', ', 10 % auf 3.703,50 €370,35 €', '4.073,85 €']],
+    ['KWD', 'en-US', labels.en, ['KWD 3,703.500', ', 10% on KWD 3,703.500KWD 370.350', 'KWD 4,073.850']],
+  ] as const)('have the decimals of %s', async (currency, locale, names, amounts) => {
     server = await startServer({ config: { currency, locale } })
     const { lines, shown } = await paper({ items: await items() })
     expect(missing(shown)).toEqual([])
-    for (const [label, amount] of ['Subtotal', 'Tax', 'Total'].map((each, index) => [each, amounts[index]]))
+    for (const [label, amount] of names.map((each, index) => [each, amounts[index]]))
       expect(lines).toContain(`${label}${amount}`)
   })
 

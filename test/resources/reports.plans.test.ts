@@ -1,5 +1,6 @@
-// The query plans of reports on SQLite: each reads only the index of its period and no lead, with
-// and without the statistics of a large table. The report of all open leads reads kept totals.
+// The query plans of reports on SQLite: each reads only the index of its period and no lead or row
+// of the ledger, with and without the statistics of a large table. The report of all open leads
+// reads kept totals.
 import { sql } from 'kysely'
 import { beforeAll, describe, expect, it } from 'vitest'
 import type { Caller } from '../support/app.ts'
@@ -17,12 +18,12 @@ beforeAll(async () => {
 
 const indexOf = {
   overview: ['created_at'],
-  'revenue-stats': ['closed_at'],
-  'total-leads': ['created_at', 'closed_at'],
-  'revenue-by-sources': ['closed_at'],
-  'revenue-by-types': ['closed_at'],
-  'top-selling-products': ['closed_at'],
-  'top-persons': ['closed_at'],
+  'revenue-stats': ['outcomes'],
+  'total-leads': ['created_at', 'outcomes'],
+  'revenue-by-sources': ['outcomes'],
+  'revenue-by-types': ['outcomes'],
+  'top-selling-products': ['outcomes'],
+  'top-persons': ['outcomes'],
   'open-leads-by-stages': ['created_at'],
   forecast: ['expected_close_date'],
 }
@@ -34,15 +35,20 @@ async function readsOfLeads(path: string, caller: Caller = server.admin): Promis
     expect(status, text).toBe(200)
   })
   const found: string[] = []
-  for (const statement of statements.filter((each) => /from "leads"/.test(each))) {
+  for (const statement of statements.filter((each) => /from "(leads|lead_outcomes)"/.test(each))) {
     const text = statement.replaceAll('?', 'null')
     const { rows } = await sql.raw<{ detail: string }>(`explain query plan ${text}`).execute(server.store.db)
-    found.push(...rows.map(({ detail }) => detail).filter((step) => /^(SEARCH|SCAN) leads\b/.test(step)))
+    found.push(
+      ...rows.map(({ detail }) => detail).filter((step) => /^(SEARCH|SCAN) (leads|lead_outcomes)\b/.test(step)),
+    )
   }
   return [...new Set(found.map((step) => step.replace(/ \(.*/, '')))]
 }
 
-const covering = (column: string): string => `SEARCH leads USING COVERING INDEX leads_${column}_id_index`
+const covering = (column: string): string =>
+  column === 'outcomes'
+    ? 'SEARCH lead_outcomes USING COVERING INDEX lead_outcomes_report_index'
+    : `SEARCH leads USING COVERING INDEX leads_${column}_id_index`
 
 const check = () => {
   for (const query of ['', '&pipeline_id=1'])

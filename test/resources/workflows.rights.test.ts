@@ -78,6 +78,8 @@ describe('a permission the user lacks', () => {
     ['persons', 'add_tag', 'contacts.persons.edit'],
     ['quotes', 'add_tag', 'quotes.edit'],
     ['quotes', 'add_note_as_activity', 'activities.create'],
+    ['leads', 'create_activity', 'activities.create'],
+    ['activities', 'notify', 'mail.compose'],
     ['leads', 'trigger_webhook', 'settings.automation.webhooks'],
     ['leads', 'add_note_as_activity', 'leads.view'],
     ['persons', 'add_note_as_activity', 'contacts.persons.view'],
@@ -101,6 +103,8 @@ describe('a permission the user lacks', () => {
       update_related_leads: set('title', 'Taken', 'update_related_leads'),
       add_tag: { id: 'add_tag', value: 'Taken' },
       add_note_as_activity: note('Taken'),
+      create_activity: { id: 'create_activity', activity: { type: 'task', title: 'Taken' } },
+      notify: { id: 'notify', notice: { user_id: 1, subject: 'Taken', text: 'Taken' } },
       trigger_webhook: { id: action, value: await webhook() },
     }
     const chosen = values[action] ?? { id: action, value: await template('Taken') }

@@ -4,6 +4,7 @@ import type { Body, Data, OperationId } from '../../src/contract/types.ts'
 import type { Caller } from './app.ts'
 import {
   bodySchema,
+  creatorOfUpsert,
   entityOf,
   fact,
   follow,
@@ -38,6 +39,12 @@ export type Known = (entity: string) => number | undefined
 export function validBody(operation: string, known: Known, part: 'example' | 'required' = 'example'): Json | undefined {
   const schema = bodySchema(operation)
   if (!schema) return undefined
+  // An upsert of a new record needs what its creation needs.
+  const creator = creatorOfUpsert(operation)
+  if (creator !== undefined) {
+    const body = validBody(creator, known, part) ?? {}
+    return Object.fromEntries(Object.entries(body).filter(([name]) => schema.properties?.[name] !== undefined))
+  }
   const example = sample(schema) as Json
   const needed = requiredOf(schema)
   const body = part === 'example' ? example : Object.fromEntries(needed.map((name) => [name, example[name]]))

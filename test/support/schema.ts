@@ -115,6 +115,16 @@ export const creators: ReadonlyMap<string, string> = new Map(
 
 const singular = (entity: string): string => entity.replace(/ies$/, 'y').replace(/([^y])s$/, '$1')
 
+const externalPath = '/external/{source}/{external_id}'
+
+/** Returns the operation that creates the records of an upsert; undefined for other operations. */
+export function creatorOfUpsert(id: string): string | undefined {
+  const { path } = fact(id)
+  if (!path.endsWith(externalPath)) return undefined
+  const list = path.slice(0, -externalPath.length)
+  return facts.find(([, each]) => each.method === 'post' && each.path === list)?.[0]
+}
+
 /**
  * Returns the entity that a property with ids refers to, such as `lead_source_id`, `tag_ids` and
  * lists like `participants.users`.

@@ -6,6 +6,7 @@ import type { Config } from '../../config/config.ts'
 import { serverOptions } from '../../installation/data-folder.ts'
 import { lookForInstallation } from '../../installation/installation.ts'
 import { openFiles } from '../../installation/open-files.ts'
+import { messageProblems } from '../../texts/languages.ts'
 import { type ReportOptions, report } from '../report.ts'
 import type { CheckResult } from './check-result.ts'
 import {
@@ -25,6 +26,7 @@ import { checkMailbox, checkOutgoingMail } from './mail.ts'
 import { checkContract, checkDocumentation, checkListeners, checkNodeVersion, checkPort } from './program.ts'
 import {
   checkAdministrator,
+  checkCampaigns,
   checkClock,
   checkDatabase,
   checkDeprecatedUses,
@@ -76,11 +78,13 @@ export async function doctorCommand(
     ['Jobs', withTables(checkFailedJobs)],
     ['Interrupted jobs', withTables(checkInterruptedJobs)],
     ['Webhooks', withTables(checkWebhooks)],
+    ['Campaigns', withTables(checkCampaigns)],
     ['Event consumers', withTables(checkEventConsumers)],
     ['Clock', withTables(checkClock)],
     ['Outgoing e-mail', () => checkOutgoingMail(config)],
     ['Mailbox', () => checkMailbox(config)],
     ['Settings', () => checkSettings(config)],
+    ['Texts', () => messageProblems(config.dataDir)],
     ['Backups', () => checkBackups(config)],
     ['Leftovers', () => checkLeftovers(config)],
     ['Deprecated calls', withTables(checkDeprecatedUses)],

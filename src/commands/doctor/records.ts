@@ -5,8 +5,9 @@ import { migrations as known, pendingMigrations } from '../../../db/migrate.ts'
 import { engineOf, type Store } from '../../../db/store.ts'
 import type { Config } from '../../config/config.ts'
 import { findLoss, restoreAdvice } from '../../installation/installation.ts'
-import { stamp, systemClock } from '../../kernel/runtime/clock.ts'
+import { daysMs, stamp, systemClock } from '../../kernel/runtime/clock.ts'
 import { isProcessGone } from '../../kernel/runtime/process-identity.ts'
+import { today } from '../../kernel/values/format.ts'
 import { searchIndex, sights } from '../../operations.ts'
 import { fullAccessUsers } from '../../resources/roles/permission-ceiling.ts'
 import { describeWebhook, webhookStates } from '../../resources/system/webhook-health.ts'
@@ -89,6 +90,27 @@ export async function checkFailedJobs({ db }: Store): Promise<CheckResult> {
   return Number(count) === 0
     ? null
     : `${count} failed for good. See: accord jobs list --state buried. To run them again: accord jobs retry`
+}
+
+/** Names the active campaigns whose day is over and that never ran. */
+export async function checkCampaigns({ db }: Store, { timezone }: Config): Promise<CheckResult> {
+  const yesterday = today(new Date(systemClock.now().getTime() - daysMs(1)), timezone)
+  const rows = await db
+    .selectFrom('marketing_campaigns')
+    .innerJoin('marketing_events', 'marketing_events.id', 'marketing_campaigns.marketing_event_id')
+    .select(['marketing_campaigns.id', 'marketing_campaigns.name', 'marketing_events.date'])
+    .where('marketing_campaigns.is_active', '=', 1)
+    .where('marketing_campaigns.last_run_at', 'is', null)
+    .where('marketing_events.date', '<', yesterday)
+    .orderBy('marketing_campaigns.id')
+    .limit(maxNamed)
+    .execute()
+  return rows.map(
+    ({ id, name, date }) =>
+      new Hint(
+        `campaign ${id} (${name}) did not run on ${date}, its day. To send it now: POST /api/admin/marketing/campaigns/${id}/run. Else switch it off.`,
+      ),
+  )
 }
 
 /** Names the tokens that use deprecated parts of the contract, which an upgrade may remove. */

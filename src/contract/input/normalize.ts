@@ -171,12 +171,25 @@ function normalize(value: unknown, shape: Shape, place: Place, reading: Reading)
   return normalizeScalar(value, shape, reading)
 }
 
+const forms = new Map<string, RegExp>()
+
+/** Returns the regular expression of a pattern of the contract, compiled once. */
+function formOf(pattern: string): RegExp {
+  const known = forms.get(pattern) ?? new RegExp(pattern, 'u')
+  forms.set(pattern, known)
+  return known
+}
+
 /** Returns whether the names are valid. The validator reports the errors of the others. */
 const areValid = (value: Json, { properties = {} }: Shape): boolean =>
   Object.entries(value).every(([key, text]) => {
-    const { maxLength = 0, ...shape } = properties[key] ?? {}
+    const { maxLength = 0, pattern, ...shape } = properties[key] ?? {}
     const isShort = typeof text === 'string' && text.length <= maxLength
-    return isShort && (kindOf(shape) !== 'email' || isEmailAddress(text))
+    return (
+      isShort &&
+      (pattern === undefined || formOf(pattern).test(text)) &&
+      (kindOf(shape) !== 'email' || isEmailAddress(text))
+    )
   })
 
 /**

@@ -6,7 +6,12 @@ import { Readable } from 'node:stream'
 
 export const workbookType = 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet'
 
-type Value = string | number | boolean | null
+/** A date, or a date with a time, as a calendar and a clock on the wall show it: read as UTC. */
+export interface WorkbookTime {
+  shown: number
+  isDate: boolean
+}
+type Value = string | number | boolean | WorkbookTime | null
 export type WorkbookRow = readonly Value[]
 
 /** The limits of spreadsheet programs. */
@@ -115,9 +120,16 @@ function cellXml(value: Value, at: string): string {
   if (value === null || value === '') return ''
   if (typeof value === 'number') return Number.isFinite(value) ? `<c r="${at}"><v>${value}</v></c>` : ''
   if (typeof value === 'boolean') return `<c r="${at}" t="b"><v>${Number(value)}</v></c>`
+  if (typeof value === 'object') return `<c r="${at}" s="${value.isDate ? 1 : 2}"><v>${dayNumber(value.shown)}</v></c>`
   const text = xmlText(value.slice(0, maxCellLength))
   return `<c r="${at}" t="inlineStr"><is><t xml:space="preserve">${text}</t></is></c>`
 }
+
+/** Returns the days since 1899-12-30, by which workbooks store times. */
+const dayNumber = (time: number): number => time / 86_400_000 + 25_569
+
+/** The formats of dates and times, which programs show as usual in the country of their user. */
+const cellFormats = [0, 14, 22]
 
 const entities: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '\r': '&#13;' }
 /**
@@ -144,11 +156,13 @@ function bookParts(sheets: number): Record<string, string> {
   const override = (name: string, kind: string): string =>
     `<Override PartName="/xl/${name}.xml" ContentType="${type}.${kind}+xml"/>`
   return {
-    '[Content_Types].xml': `${declaration}<Types xmlns="${office}/package/2006/content-types"><Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/><Default Extension="xml" ContentType="application/xml"/>${override('workbook', 'sheet.main')}${numbers.map((each) => override(`worksheets/sheet${each}`, 'worksheet')).join('')}</Types>`,
+    '[Content_Types].xml': `${declaration}<Types xmlns="${office}/package/2006/content-types"><Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/><Default Extension="xml" ContentType="application/xml"/>${override('workbook', 'sheet.main')}${override('styles', 'styles')}${numbers.map((each) => override(`worksheets/sheet${each}`, 'worksheet')).join('')}</Types>`,
     '_rels/.rels': related([relation(1, 'officeDocument', 'xl/workbook.xml')]),
     'xl/workbook.xml': `${declaration}<workbook xmlns="${main}" xmlns:r="${relations}"><sheets>${numbers.map((each) => `<sheet name="Sheet${each}" sheetId="${each}" r:id="rId${each}"/>`).join('')}</sheets></workbook>`,
-    'xl/_rels/workbook.xml.rels': related(
-      numbers.map((each) => relation(each, 'worksheet', `worksheets/sheet${each}.xml`)),
-    ),
+    'xl/_rels/workbook.xml.rels': related([
+      ...numbers.map((each) => relation(each, 'worksheet', `worksheets/sheet${each}.xml`)),
+      relation(sheets + 1, 'styles', 'styles.xml'),
+    ]),
+    'xl/styles.xml': `${declaration}<styleSheet xmlns="${main}"><fonts count="1"><font/></fonts><fills count="2"><fill><patternFill patternType="none"/></fill><fill><patternFill patternType="gray125"/></fill></fills><borders count="1"><border/></borders><cellStyleXfs count="1"><xf/></cellStyleXfs><cellXfs count="${cellFormats.length}">${cellFormats.map((format) => `<xf numFmtId="${format}" applyNumberFormat="1"/>`).join('')}</cellXfs></styleSheet>`,
   }
 }

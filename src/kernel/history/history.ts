@@ -61,13 +61,16 @@ export async function historyPage(
   id: number | null,
   query: QueryValues,
 ): Promise<Schema<'HistoryPage'>> {
-  const { changed, ...others } = query
+  const { changed, 'changed[not]': kept, ...others } = query
   const silent = id === null ? new Map<number, SilentChange[]>() : await silentChanges(ctx, entity, id)
-  const isWanted = ({ key }: SilentChange): boolean =>
-    changed === undefined || [key, key.replace(/_id$/, '')].some((each) => [changed].flat().includes(each))
+  const names = (keys: unknown, { key }: SilentChange): boolean =>
+    [key, key.replace(/_id$/, '')].some((each) => [keys].flat().includes(each))
   // A silent change is in the event of another record, with the changed fields of that record.
-  for (const [event, changes] of silent) if (!changes.some(isWanted)) silent.delete(event)
+  for (const [event, changes] of silent)
+    if (!changes.some((each) => (changed === undefined || names(changed, each)) && !names(kept, each)))
+      silent.delete(event)
   const filters = logFields(ctx)
+  const byFields = Object.entries({ changed, 'changed[not]': kept }).filter(([, keys]) => keys !== undefined)
   const rows = ctx.db
     .selectFrom('events')
     .leftJoin('tokens', 'tokens.id', 'events.token_id')
@@ -79,7 +82,7 @@ export async function historyPage(
         where('events.entity_id', id === null ? 'is' : '=', id),
         // Follow-up events repeat the fields of the create or update events before them.
         ...followUps.map((word) => where('events.name', 'not like', `%.${word}`)),
-        ...conditions(ctx, changed === undefined ? {} : { changed }, filters, []),
+        ...conditions(ctx, Object.fromEntries(byFields), filters, []),
       ])
       return where.and([
         silent.size === 0 ? own : where.or([own, where('events.id', 'in', [...silent.keys()])]),

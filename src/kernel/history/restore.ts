@@ -8,7 +8,7 @@ import type { EventBase } from '../../contract/types.ts'
 import { type Context, now } from '../context.ts'
 import { Problem, ValidationErrors } from '../errors.ts'
 import { withoutVisibility } from '../query/visibility.ts'
-import type { Dropped, OnRestore, Resource, Restored } from '../resource/definition.ts'
+import type { Changed, Dropped, OnRestore, Resource, Restored } from '../resource/definition.ts'
 import { capital } from '../values/format.ts'
 import { checkIfMatch } from '../write/etag.ts'
 import type { Snapshot } from '../write/events.ts'
@@ -34,6 +34,7 @@ interface About<Reply> {
   resource: Omit<Resource<Reply, never>, 'restore'>
   id: number
   onRestore: OnRestore | undefined
+  onChange: ((ctx: Context, id: number, change: Changed<Reply>) => Promise<void>) | undefined
   /**
    * Returns the API representation of the restored record, even if its owner is not visible to the
    * caller.
@@ -78,6 +79,7 @@ export async function restore<Reply>(ctx: Context, about: About<Reply>): Promise
     const data = await about.written(ctx)
     const event = resource.events.create.replace(/create$/, 'restore') as EventBase
     await emitOnly(ctx, event, { entity, id, shown: data as Snapshot, restored: true })
+    await about.onChange?.(ctx, id, { after: data, isRestored: true })
     return { data, dropped }
   })
 }
@@ -135,15 +137,24 @@ async function assertNotTaken<Reply>(
   { rows }: Archived,
 ): Promise<void> {
   const errors = new ValidationErrors()
-  const own = rows[0]?.row ?? {}
   const taken = async (field: string, other: number): Promise<void> =>
     errors.taken(field, entity, (await seen(ctx, [other])).has(other) ? other : null, `Another ${noun} has this value.`)
-  for (const { columns, isPrimary } of relations.uniqueKeys.filter((key) => key.table === table)) {
-    if (isPrimary || columns.some((column) => own[column] == null)) continue
-    const same = columns.map((column) => sql`${sql.ref(column)} = ${own[column]}`)
-    const other = sql<{ id: number }>`select id from ${sql.table(table)} where ${sql.join(same, sql` and `)}`
-    for (const row of (await other.execute(ctx.db)).rows) await taken(columns.join('_').replace(/_key$/, ''), row.id)
-  }
+  for (const archived of rows)
+    for (const { columns, isPrimary } of relations.uniqueKeys.filter((key) => key.table === archived.table)) {
+      const values = columns.map((column) => archived.row[column])
+      if (isPrimary || values.some((value) => value == null)) continue
+      // A child row names the record that has it.
+      const id =
+        archived.table === table
+          ? 'id'
+          : keysOf(relations, archived.table).find(({ parent }) => parent === table)?.column
+      if (id === undefined || columns.includes(id)) continue
+      const same = columns.map((column, index) => sql`${sql.ref(column)} = ${values[index]}`)
+      const other = sql<{ id: number }>`select ${sql.ref(id)} as id from ${sql.table(archived.table)}
+        where ${sql.join(same, sql` and `)}`
+      for (const row of (await other.execute(ctx.db)).rows)
+        await taken(columns.join('_').replace(/_key$/, ''), Number(row.id))
+    }
   errors.throwIfAny()
 }
 

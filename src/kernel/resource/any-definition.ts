@@ -7,7 +7,7 @@ import type { Context } from '../context.ts'
 import type { FilterSource, QueryValues } from '../query/filter.ts'
 import type { Paged, Rows, SortColumn } from '../query/page.ts'
 import type { Snapshot } from '../write/events.ts'
-import type { RecordRules, Resource } from './definition.ts'
+import type { ExternalIdTable, RecordRules, Resource } from './definition.ts'
 import type { TableRows } from './table-rows.ts'
 
 /** A row of any table. `version` is optional because some tables have no such column. */
@@ -31,6 +31,7 @@ export interface AnyDefinition
     AnyBody
   > {
   table: keyof Tables
+  externalIds?: ExternalIdTable
   operations: Record<'list' | 'get' | 'create' | 'update' | 'delete', OperationId>
 }
 
@@ -55,10 +56,10 @@ export interface ResourceParts {
   /** The properties of the resource that are derived from the contract. */
   facts: Pick<AnyResource, 'entity' | 'events' | 'getOperation' | 'listOperation'>
   /**
-   * The operationIds of `GET /…/{id}/history` and `POST /…/{id}/restore`; undefined where the
-   * contract lacks the operation.
+   * The operationIds of `GET /…/{id}/history`, `POST /…/{id}/restore` and
+   * `PUT /…/external/{source}/{external_id}`; undefined where the contract lacks the operation.
    */
-  below: { history: OperationId | undefined; restore: OperationId | undefined }
+  below: Record<'history' | 'restore' | 'upsert', OperationId | undefined>
   /** Reads the rows that the caller may see. */
   rows: VisibleRows
   /** Reads and writes rows of the table without a visibility check. */

@@ -1,5 +1,5 @@
-// The standard handlers of a resource: list, get, create, update and delete. Also history and
-// restore, where the contract has these operations.
+// The standard handlers of a resource: list, get, create, update and delete. Also upsert,
+// history and restore, where the contract has these operations.
 
 import type { Context } from '../context.ts'
 import { historyHandler } from '../history/history.ts'
@@ -8,6 +8,7 @@ import type { QueryValues } from '../query/filter.ts'
 import { capital } from '../values/format.ts'
 import type { AnyBody, AnyResource, ResourceParts } from './any-definition.ts'
 import type { Include } from './definition.ts'
+import { upsertHandler } from './external-ids.ts'
 
 interface Input {
   params: { id: number }
@@ -15,10 +16,8 @@ interface Input {
   body: AnyBody
 }
 
-export function crudHandlers(
-  { d: { noun, operations }, below }: Pick<ResourceParts, 'd' | 'below'>,
-  resource: AnyResource,
-) {
+export function crudHandlers({ d, below }: Pick<ResourceParts, 'd' | 'below'>, resource: AnyResource) {
+  const { noun, operations } = d
   const message = (verb: string): string => `${capital(noun)} ${verb}.`
   return {
     [operations.list]: (ctx: Context, { query }: Input) => resource.list(ctx, query),
@@ -38,6 +37,7 @@ export function crudHandlers(
       return { message: message('deleted') }
     },
     ...(below.history && { [below.history]: historyHandler(resource) }),
+    ...(below.upsert && { [below.upsert]: upsertHandler(d, resource) }),
     ...(below.restore && { [below.restore]: restoreHandler(resource) }),
   }
 }

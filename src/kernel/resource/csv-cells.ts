@@ -1,6 +1,7 @@
 // Turns values of replies into CSV cells, in the form that imports read. A list is
 // one cell, an address has one column per part, and a reference is the id of its record.
-import { componentOf } from '../../contract/input/open-schema.ts'
+import { componentOf, resolved } from '../../contract/input/open-schema.ts'
+import { externalIdText } from './external-ids.ts'
 
 export type Cell = string | number | boolean | null
 
@@ -8,6 +9,8 @@ export type Cell = string | number | boolean | null
 export interface CsvColumn<Reply> {
   name: string
   cell: (reply: Reply) => Cell
+  /** Set for texts that are dates or timestamps, which a workbook has as such. */
+  format?: 'date' | 'date-time' | undefined
   /** The value of `include` that the reply needs for this column. */
   include?: string
 }
@@ -23,6 +26,11 @@ type FurtherColumns<Reply> = {
   [K in keyof Reply as object extends Pick<Reply, K> ? never : Reply[K] extends Cell ? never : K]: CsvColumns<Reply>
 } & Partial<Record<keyof Reply, CsvColumns<Reply>>>
 
+interface Shown {
+  required: string[]
+  properties: Record<string, unknown>
+}
+
 /**
  * Returns the columns of a record, in the order of its schema in the contract: one for each text,
  * number and flag, and those of `further`. A property that only some replies have gets no column.
@@ -32,10 +40,13 @@ export function recordColumns<Reply>(
   schema: string,
   further: FurtherColumns<Reply>,
 ): CsvColumns<Reply> {
-  const { required } = componentOf(contract, `#/components/schemas/${schema}`) as { required: string[] }
-  return required.flatMap((name) => {
+  const { required, properties } = componentOf(contract, `#/components/schemas/${schema}`) as Shown
+  return required.flatMap((name): CsvColumns<Reply> => {
     const columns = Object.hasOwn(further, name) ? further[name as keyof typeof further] : undefined
-    return columns ?? [{ name, cell: (reply) => reply[name as keyof Reply] as Cell }]
+    if (columns) return columns
+    const { format } = resolved(contract, properties[name]) as { format?: string }
+    const isTime = format === 'date' || format === 'date-time'
+    return [{ name, cell: (reply) => reply[name as keyof Reply] as Cell, ...(isTime && { format }) }]
   })
 }
 
@@ -108,6 +119,12 @@ type Address = Record<(typeof addressParts)[number], string | null> | null
 
 export const addressColumns = <Reply>(name: string, address: (reply: Reply) => Address): CsvColumns<Reply> =>
   addressParts.map((part) => ({ name: `${name}.${part}`, cell: (reply) => address(reply)?.[part] ?? null }))
+
+/** The column with the ids in other systems, in the form `hubspot:123`. */
+export const externalIds: CsvColumn<{ external_ids: Readonly<Record<string, string>> }> = listColumn(
+  'external_ids',
+  ({ external_ids }) => Object.entries(external_ids).map(([source, id]) => externalIdText(source, id)),
+)
 
 /** The columns with the times and the version, which come last in every export. */
 export const bookkeeping = plain('created_at', 'updated_at', 'version')

@@ -9,11 +9,15 @@ import { restore } from '../history/restore.ts'
 import type { AnyDefinition, AnyResource, ResourceParts } from './any-definition.ts'
 import { crudHandlers } from './crud-handlers.ts'
 import type { Definition, InferredLast, Resource } from './definition.ts'
+import { withExternalIds } from './external-ids.ts'
 import { createReader } from './read-records.ts'
 import { sightOfRecords } from './record-sight.ts'
 import { visibleRows } from './rows.ts'
 import { tableRows } from './table-rows.ts'
 import { createWriter } from './write-records.ts'
+
+/** The path of an upsert below that of the list. */
+const externalPath = 'external/{source}/{external_id}'
 
 export type { Definition, Include, Resource, RowPlan, Writing } from './definition.ts'
 
@@ -29,7 +33,9 @@ export function defineResource<
 >(
   definition: Definition<Table, L, G, C, U, D, Row, Columns>,
 ): Resource<Data<G>, Body<U>> & {
-  handlers: HandlersFor<L | G | C | U | D | OperationBelow<G, 'history' | 'restore'>>
+  handlers: HandlersFor<
+    L | G | C | U | D | OperationBelow<G, 'history' | 'restore'> | OperationBelow<L, typeof externalPath>
+  >
 } {
   // The cast drops the types of the table, because the implementation works on any table.
   return resourceOf(definition as unknown as AnyDefinition) as unknown as ReturnType<
@@ -37,14 +43,16 @@ export function defineResource<
   >
 }
 
-function resourceOf(d: AnyDefinition) {
-  const facts = factsOf(d)
+function resourceOf(definition: AnyDefinition) {
+  const facts = factsOf(definition)
+  const d = withExternalIds(definition, facts.entity)
   const parts: ResourceParts = {
     d,
     facts,
     below: {
       history: operationBelow(facts.getOperation, 'history'),
       restore: operationBelow(facts.getOperation, 'restore'),
+      upsert: operationBelow(facts.listOperation, externalPath),
     },
     rows: visibleRows(d, facts.entity),
     stored: tableRows(d.table),
@@ -67,6 +75,7 @@ function resourceOf(d: AnyDefinition) {
         resource,
         id,
         onRestore: d.onRestore,
+        onChange: d.onChange,
         written: async (ctx) => reader.toReply(ctx, await reader.findWritten(ctx, id)),
       }),
   }

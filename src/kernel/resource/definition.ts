@@ -36,13 +36,19 @@ export interface Writing<Row> {
   errors: ValidationErrors
 }
 
+/** The table of the external ids of a type of record, and its column with the id of the record. */
+export interface ExternalIdTable {
+  table: keyof Tables
+  column: string
+}
+
 /** The column for each sort name of the list. */
 export type Sorts<L extends OperationId> = Record<SortName<L>, SortColumn>
 
 /** The column or condition for each field that the list filters by. */
 export type Filters<L extends OperationId> = Record<FilterName<L>, FilterSource>
 
-export type RecordKey = 'name' | 'email' | 'sku'
+export type RecordKey = 'name' | 'email' | 'sku' | 'external_id'
 
 /** A key column of the table, and the function that converts a sent text to its form. */
 export interface KeyColumn {
@@ -155,6 +161,11 @@ export interface RecordRules<Row, Write, Reply, Sort, Filter, Field extends stri
    */
   followUpEvents?: (before: Snapshot | undefined, after: Snapshot) => EventBase[]
   /**
+   * Runs in the transaction of a creation, update, deletion or restore that changed the record,
+   * after its events. Must not change the row of the record.
+   */
+  onChange?: (ctx: Context, id: number, change: Changed<Reply>) => Promise<void>
+  /**
    * Runs before a deletion. Throws to refuse the deletion, or deletes rows that belong to the
    * record.
    */
@@ -200,6 +211,15 @@ export interface Restored<Reply> {
   dropped: Dropped[]
 }
 
+/**
+ * A change of a record. `before` is undefined on creation and restore, `after` after a deletion.
+ */
+export interface Changed<Reply> {
+  before?: Reply
+  after?: Reply
+  isRestored?: true
+}
+
 /** The argument of a definition's `onRestore`. */
 export interface RestoredRow {
   row: Readonly<ArchivedColumns>
@@ -224,6 +244,8 @@ export interface Definition<
   Columns,
 > extends RecordRules<Row, Body<U>, Data<G>, Sorts<L>, Filters<L>, BodyField<C, U>, Columns> {
   table: Table
+  /** The table of the records' external ids; without it, they have none. */
+  externalIds?: ExternalIdTable
   /**
    * The operationIds of the standard operations. Events, statuses and permissions are derived from
    * these operations in the contract.

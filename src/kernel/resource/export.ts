@@ -4,6 +4,7 @@
 
 import { stringify } from 'csv-stringify/sync'
 import { sql } from 'kysely'
+import { DateTime } from 'luxon'
 import { oldNamesOf, recordWithOldNames } from '../../contract/old-names.ts'
 import { renewed } from '../auth/sessions.ts'
 import type { Context, Services } from '../context.ts'
@@ -123,8 +124,14 @@ async function* csv<Reply>(from: Export<Reply>, columnsOf: ColumnsOf<Reply>): As
 async function* table<Reply>(from: Export<Reply>, columnsOf: ColumnsOf<Reply>): AsyncGenerator<WorkbookRow[]> {
   const columns = await withOldColumns(from, columnsOf)
   yield [columns.map(({ name }) => name)]
+  const shown = wallClock(from.ctx.services.config.timezone)
   const write = (replies: readonly Reply[]): WorkbookRow[] =>
-    replies.map((reply) => columns.map(({ cell }) => asWorkbookCell(cell(reply))))
+    replies.map((reply) =>
+      columns.map(({ cell, format }) => {
+        const value = cell(reply)
+        return typeof value === 'string' && format ? asTime(value, format, shown) : asWorkbookCell(value)
+      }),
+    )
   yield* batches(from, write, includedBy(columns))
 }
 
@@ -150,6 +157,38 @@ const includedBy = (columns: readonly { include?: string }[]): Include =>
  */
 const asWorkbookCell = (cell: Cell): Cell =>
   typeof cell === 'string' && unescapeFormula(cell) !== cell ? escapeFormula(cell) : cell
+
+/** The first day that workbooks have: their calendar counts a 29 February 1900. */
+const firstDay = Date.UTC(1900, 2, 1)
+
+/**
+ * Returns a date as such, and a timestamp as the time in the zone of the installation, which an
+ * import reads. Earlier times, and those of an hour that occurs twice, stay texts.
+ */
+function asTime(text: string, format: 'date' | 'date-time', shown: (time: number) => number | null) {
+  const time = format === 'date' ? Date.parse(text) : shown(Date.parse(text))
+  return time === null || Number.isNaN(time) || time < firstDay ? text : { shown: time, isDate: format === 'date' }
+}
+
+/**
+ * Returns the function that gives the local time of a timestamp, both in milliseconds; null for the
+ * second of two times that a clock shows alike. Offsets change at quarters of an hour only.
+ */
+function wallClock(zone: string): (time: number) => number | null {
+  const quarter = 900_000
+  const offsets = new Map<number, number | null>()
+  return (time) => {
+    const from = Math.floor(time / quarter) * quarter
+    let offset = offsets.get(from)
+    if (offset === undefined) {
+      const at = DateTime.fromMillis(from, { zone })
+      const isFirst = at.getPossibleOffsets()[0]?.toMillis() === from
+      offset = isFirst ? at.offset * 60_000 : null
+      if (offsets.size < 100_000) offsets.set(from, offset)
+    }
+    return offset === null ? null : time + offset
+  }
+}
 
 const bodies: Record<
   Format,

@@ -165,7 +165,7 @@ async function visibleByKey(
   return exact.length > 0 || !isFolded ? exact : idsWhere(hasFoldedKey(at, [foldedPartOf(key)]))
 }
 
-const called = { name: 'name', email: 'e-mail address', sku: 'SKU' } as const
+const called = { name: 'name', email: 'e-mail address', sku: 'SKU', external_id: 'external id' } as const
 
 /** Returns the error sentence for a name that no record has, or that several have. */
 export function notOne(

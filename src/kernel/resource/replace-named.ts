@@ -6,29 +6,24 @@ import { invalid, Problem } from '../errors.ts'
 import { type NamedRecord, refuseNamed, rulesNaming } from '../history/stored-references.ts'
 import { capital } from '../values/format.ts'
 
-const refuse = (sentences: readonly string[]): Problem => invalid({ 'query.replace_with': [...sentences] })
-
 /**
- * Updates all rules that name a record. Throws 422 when the replacement does not exist or a rule
- * cannot name it.
+ * Puts the record `by` in the place of a record in all rules that name it. Throws 422, with errors
+ * at the parameter `at`, when a rule cannot name it.
  */
-async function replaceInRules(
+export async function replaceInRules(
   ctx: Context,
-  { entity, id, noun }: NamedRecord & { noun: string },
+  named: NamedRecord,
   by: number,
+  at: `query.${string}`,
 ): Promise<void> {
-  const seen = await ctx.services.resources.get(entity)?.visibleIds(ctx, [by])
-  if (by === id || !seen?.has(by)) throw refuse([by === id ? `Must be another ${noun}.` : `No ${noun} has id ${by}.`])
-  for (const rule of await rulesNaming(ctx, { entity, id }))
+  for (const rule of await rulesNaming(ctx, named))
     try {
       // If-Match names the version of the deleted record.
-      await ctx.services.resources
-        .get(rule.entity)
-        ?.replaceNamed?.({ ...ctx, ifMatch: null }, rule.id, { entity, id }, by)
+      await ctx.services.resources.get(rule.entity)?.replaceNamed?.({ ...ctx, ifMatch: null }, rule.id, named, by)
     } catch (error) {
       if (!(error instanceof Problem) || error.code !== 'validation_failed') throw error
       const sentences = Object.values(error.more.errors ?? {}).flat()
-      throw refuse(sentences.map((sentence) => `${rule.entity} ${rule.id}: ${sentence}`))
+      throw invalid({ [at]: sentences.map((sentence) => `${rule.entity} ${rule.id}: ${sentence}`) })
     }
 }
 
@@ -42,6 +37,12 @@ export async function settleRules(
   replacement: number | undefined,
 ): Promise<void> {
   const { entity, id, noun } = named
-  if (replacement !== undefined) await replaceInRules(ctx, named, replacement)
+  if (replacement !== undefined) {
+    const at = 'query.replace_with'
+    if (replacement === id) throw invalid({ [at]: [`Must be another ${noun}.`] })
+    const seen = await ctx.services.resources.get(entity)?.visibleIds(ctx, [replacement])
+    if (!seen?.has(replacement)) throw invalid({ [at]: [`No ${noun} has id ${replacement}.`] })
+    await replaceInRules(ctx, { entity, id }, replacement, at)
+  }
   await refuseNamed(ctx, { entity, ids: [id], called: `${capital(noun)} ${id}` })
 }

@@ -17,6 +17,7 @@ import type { Snapshot } from '../write/events.ts'
 import { emitOnly, type InTransaction, transaction, write } from '../write/write.ts'
 import type { AnyBody, AnyResource, AnyRow, ResourceParts } from './any-definition.ts'
 import type { Examine, RowPlan } from './definition.ts'
+import { idOfUpsert } from './external-ids.ts'
 import type { RecordReader } from './read-records.ts'
 import { settleRules } from './replace-named.ts'
 
@@ -70,6 +71,7 @@ function saving({ d, facts, stored }: ResourceParts, reader: RecordReader): Save
       return { id, entity: shown }
     })
     await emitFollowUps(ctx, { d, facts }, id, [undefined, shown])
+    await d.onChange?.(ctx, id, { after: shown })
     return { id, shown, isLinked: await saveLinks(ctx, id, body, true) }
   }
 
@@ -118,7 +120,10 @@ function saving({ d, facts, stored }: ResourceParts, reader: RecordReader): Save
           isTouched = updated.isTouched
           return { id, entity: shown, hidden: updated.hidden }
         })
-        if (isTouched) await emitFollowUps(ctx, { d, facts }, id, [before, shown])
+        if (isTouched) {
+          await emitFollowUps(ctx, { d, facts }, id, [before, shown])
+          await d.onChange?.(ctx, id, { before, after: shown })
+        }
         const isLinked = await saveLinks(ctx, id, body, false)
         // `isTouched` means that `updateRow` has already raised the version, which may rise only
         // once per request.
@@ -151,6 +156,7 @@ function removing({ d, facts, below, stored }: ResourceParts, reader: RecordRead
             return { id, entity: null, leadOwners }
           })
         await (below.restore !== undefined ? archiveThenDelete(ctx, { entity, table, id }, removal) : removal())
+        await d.onChange?.(ctx, id, { before })
       })
     },
   }
@@ -169,7 +175,7 @@ function replacing({ d }: ResourceParts, reader: RecordReader, { update }: Save)
 }
 
 /** Examiners check the rules for a body that the schema has refused. */
-function examining({ d }: ResourceParts, reader: RecordReader): Pick<Writer, 'examiners'> {
+function examining({ d, below }: ResourceParts, reader: RecordReader): Pick<Writer, 'examiners'> {
   async function examine(
     ctx: Context,
     id: number | null,
@@ -191,7 +197,15 @@ function examining({ d }: ResourceParts, reader: RecordReader): Pick<Writer, 'ex
 
   const onCreate: Examine = (ctx, { body }, refused) => examine(ctx, null, body, refused)
   const onUpdate: Examine = (ctx, { params, body }, refused) => examine(ctx, params.id as number, body, refused)
-  return { examiners: { [d.operations.create]: onCreate, [d.operations.update]: onUpdate } }
+  const onUpsert: Examine = async (ctx, { params, body }, refused) =>
+    examine(ctx, await idOfUpsert(ctx, d, params), body, refused)
+  return {
+    examiners: {
+      [d.operations.create]: onCreate,
+      [d.operations.update]: onUpdate,
+      ...(below.upsert && { [below.upsert]: onUpsert }),
+    },
+  }
 }
 
 async function checkedPlan(

@@ -1,6 +1,6 @@
 // Exact arithmetic with amounts. An amount is a JSON number in the API, and an integer
 // of ten-thousandths in the database and the code. No calculation uses floating-point numbers.
-import { type RawBuilder, sql } from 'kysely'
+import { type Expression, type RawBuilder, sql } from 'kysely'
 
 const scale = 10_000
 const largest = 99_999_999_999_9999
@@ -36,17 +36,24 @@ export const isAmount = (scaled: bigint): boolean => scaled <= BigInt(largest) &
  * Returns SQL that sums a column without overflow. The SQL adds whole units and ten-thousandths
  * separately and yields the text `units|parts`.
  */
-export const sumOf = (ref: string): RawBuilder<string> =>
-  sql<string>`cast(coalesce(sum(${sql.ref(ref)} / 10000), 0) as text) || '|' || cast(coalesce(sum(${sql.ref(ref)} % 10000), 0) as text)`
+export function sumOf(column: string | Expression<unknown>): RawBuilder<string> {
+  const each = operand(column)
+  return sql<string>`cast(coalesce(sum(${each} / 10000), 0) as text) || '|' || cast(coalesce(sum(${each} % 10000), 0) as text)`
+}
+
+const operand = (column: string | Expression<unknown>) => (typeof column === 'string' ? sql.ref(column) : column)
 
 /**
  * Returns two SQL expressions that sort by the sum of a column of non-negative amounts: the whole
  * units of the sum, then its ten-thousandths.
  */
-export const sumOrder = (ref: string): [RawBuilder<number>, RawBuilder<number>] => [
-  sql<number>`sum(${sql.ref(ref)} / 10000) + cast(sum(${sql.ref(ref)} % 10000) as bigint) / 10000`,
-  sql<number>`sum(${sql.ref(ref)} % 10000) % 10000`,
-]
+export const sumOrder = (column: string | Expression<unknown>): [RawBuilder<number>, RawBuilder<number>] => {
+  const each = operand(column)
+  return [
+    sql<number>`sum(${each} / 10000) + cast(sum(${each} % 10000) as bigint) / 10000`,
+    sql<number>`sum(${each} % 10000) % 10000`,
+  ]
+}
 
 /** Converts a text `units|parts` from `sumOf` to an amount. */
 export const fromSum = (text: string): number => fromBig(scaledSum(text))

@@ -3,6 +3,7 @@ import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import {
   type CsvColumns,
+  externalIds,
   idLists,
   line,
   listColumn,
@@ -13,6 +14,7 @@ import {
 export const activityColumns = ({ services }: Context): CsvColumns<Schema<'Activity'>> =>
   recordColumns<Schema<'Activity'>>(services.contract, 'Activity', {
     user: [nameColumn('user')],
+    external_ids: [externalIds],
     participants: [
       listColumn('participants', ({ participants }) =>
         participants.map(({ user, person }) =>

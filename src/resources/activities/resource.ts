@@ -1,7 +1,9 @@
-// Defines the activities resource: calls, meetings, lunches, notes and files.
+// Defines the activities resource: calls, meetings, lunches, tasks, notes and files.
+
+import { type SqlBool, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
-import type { Context } from '../../kernel/context.ts'
-import { flagField, linkedField, timeField, valueField } from '../../kernel/query/filter.ts'
+import { type Context, now } from '../../kernel/context.ts'
+import { flagConditionField, flagField, linkedField, timeField, valueField } from '../../kernel/query/filter.ts'
 import { defineResource } from '../../kernel/resource/define-resource.ts'
 import { expandReferences } from '../../kernel/resource/references.ts'
 import { leads } from '../leads/resource.ts'
@@ -19,9 +21,17 @@ const linkedTo = (noun: Noun) => linkedField(`${noun}_activities`, 'activities.i
 const attendedBy = (column: 'user_id' | 'person_id') =>
   linkedField('activity_participants', 'activities.id', 'activity_id', column)
 
+/** Selects the open activities that are past their due time; only tasks have one. */
+const overdueFilter = (ctx: Context) =>
+  flagConditionField((wanted) => {
+    const isOverdue = sql<SqlBool>`(activities.is_done = ${0} and activities.due_at < ${now(ctx)})`
+    return wanted ? isOverdue : sql<SqlBool>`(${isOverdue}) is not true`
+  })
+
 export const activities = defineResource({
   noun: 'activity',
   table: 'activities',
+  externalIds: { table: 'activity_external_ids', column: 'activity_id' },
   operations: {
     list: 'listActivities',
     get: 'getActivity',
@@ -44,6 +54,7 @@ export const activities = defineResource({
     is_done: 'activities.is_done',
     schedule_from: 'activities.schedule_from',
     schedule_to: 'activities.schedule_to',
+    due_at: 'activities.due_at',
     created_at: 'activities.created_at',
     updated_at: 'activities.updated_at',
   },
@@ -61,6 +72,8 @@ export const activities = defineResource({
     participant_person_id: attendedBy('person_id'),
     schedule_from: timeField('activities.schedule_from'),
     schedule_to: timeField('activities.schedule_to'),
+    due_at: timeField('activities.due_at'),
+    overdue: overdueFilter,
   },
   searchDocument,
   search: [
@@ -106,7 +119,10 @@ export const activities = defineResource({
     schedule_from: row.schedule_from,
     schedule_to: row.schedule_to,
     is_all_day: row.is_all_day === 1,
+    due_at: row.due_at,
+    remind_at: row.remind_at,
     is_done: row.is_done === 1,
+    overdue: row.is_done === 0 && row.due_at !== null && row.due_at < now(ctx),
     notify: row.notify === 1,
     user_id: row.user_id,
     user: userRef(row.user_id, row.user_name, row.user_email, pictureUrl(ctx, row.user_image)),
@@ -114,6 +130,7 @@ export const activities = defineResource({
     files: [],
     ...noLinks(),
     parent_id: null,
+    external_ids: {},
     created_at: row.created_at,
     updated_at: row.updated_at,
     version: row.version,

@@ -13,7 +13,7 @@ import { type Attendee, checkParticipants } from './participants.ts'
 
 export type ActivityBody = Schema<'ActivityUpdate'> & FileInput
 export type ActivityType = Schema<'Activity'>['type']
-type Text = 'title' | 'comment' | 'schedule_from' | 'schedule_to'
+type Text = 'title' | 'comment' | 'schedule_from' | 'schedule_to' | 'due_at' | 'remind_at'
 
 interface Current {
   id: number
@@ -22,6 +22,8 @@ interface Current {
   comment: string | null
   schedule_from: string | null
   schedule_to: string | null
+  due_at: string | null
+  remind_at: string | null
   is_all_day: number
   is_done: number
   user_id: number | null
@@ -32,6 +34,7 @@ const requiredFields: Record<ActivityType, readonly Text[]> = {
   call: scheduleFields,
   meeting: scheduleFields,
   lunch: scheduleFields,
+  task: ['title'],
   note: ['comment'],
   file: [],
 }
@@ -41,6 +44,12 @@ const requiredFields: Record<ActivityType, readonly Text[]> = {
  * done.
  */
 const isRecord = (type: ActivityType): boolean => type === 'note' || type === 'file'
+
+/** Returns the fields that activities of the type never have. */
+const absentFields = (type: ActivityType) => [
+  ...(isRecord(type) || type === 'task' ? (['schedule_from', 'schedule_to', 'is_all_day'] as const) : []),
+  ...(type === 'task' ? [] : (['due_at', 'remind_at'] as const)),
+]
 
 /** Returns the text fields of the activity after the body is merged into the stored activity. */
 function mergeTexts(
@@ -54,8 +63,10 @@ function mergeTexts(
     comment: merged('comment'),
     schedule_from: merged('schedule_from'),
     schedule_to: merged('schedule_to'),
+    due_at: merged('due_at'),
+    remind_at: merged('remind_at'),
   }
-  if (isRecord(type)) Object.assign(texts, { schedule_from: null, schedule_to: null })
+  for (const name of absentFields(type)) if (name !== 'is_all_day') texts[name] = null
   for (const name of requiredFields[type]) if (texts[name] === null) errors.invalid(name, 'The field is required.')
   // All times are stored in one sortable format, so a comparison of the texts compares the times.
   if (texts.schedule_from !== null && texts.schedule_to !== null && texts.schedule_to < texts.schedule_from) {
@@ -85,11 +96,11 @@ export async function toActivityRow(body: ActivityBody, writing: Writing<Current
   const type = (current?.type ?? body.type ?? 'note') as ActivityType
   if (body.type !== undefined && body.type !== type)
     errors.invalid('type', 'The type of an activity cannot be changed.')
-  const isAllDay = !isRecord(type) && (body.is_all_day ?? current?.is_all_day === 1)
+  const isAllDay =
+    !absentFields(type).some((name) => name === 'is_all_day') && (body.is_all_day ?? current?.is_all_day === 1)
   const texts = mergeTexts(body, writing, type)
-  if (isRecord(type))
-    for (const name of ['schedule_from', 'schedule_to', 'is_all_day'] as const)
-      if (body[name]) warn(writing.ctx, name, `A ${type} has no times, so the value was left out.`)
+  for (const name of absentFields(type))
+    if (body[name]) warn(writing.ctx, name, `A ${type} does not have this field, so the value was left out.`)
   if (isAllDay) {
     const days = wholeDays(texts, writing.ctx.services.config.timezone)
     if (days === null) errors.invalid('schedule_to', 'The days must be in the years 1 to 9999.')
@@ -122,6 +133,8 @@ export async function toActivityRow(body: ActivityBody, writing: Writing<Current
     location: body.location,
     is_all_day: isAllDay ? 1 : 0,
     is_done: isDone ? 1 : 0,
+    // A new time reminds again.
+    ...(texts.remind_at !== (current?.remind_at ?? null) && { reminded_at: null }),
     ...(body.notify !== undefined && { notify: body.notify ? 1 : 0 }),
     user_id: owner,
   }

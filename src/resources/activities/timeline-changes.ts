@@ -24,16 +24,24 @@ export const emptyActivityFields = (): Pick<
   | 'schedule_from'
   | 'schedule_to'
   | 'is_all_day'
+  | 'due_at'
+  | 'remind_at'
+  | 'overdue'
   | 'notify'
+  | 'external_ids'
   | 'participants'
   | 'files'
   | keyof ReturnType<typeof noLinks>
   | 'parent_id'
 > => ({
+  external_ids: {},
   location: null,
   schedule_from: null,
   schedule_to: null,
   is_all_day: false,
+  due_at: null,
+  remind_at: null,
+  overdue: false,
   notify: false,
   participants: [],
   files: [],

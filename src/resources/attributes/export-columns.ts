@@ -34,6 +34,8 @@ const cells: Record<string, (value: never) => Cell> = {
   file: (value: { id: number }) => value.id,
 }
 
+const formats: Record<string, CsvColumn<Reply>['format']> = { date: 'date', datetime: 'date-time' }
+
 /**
  * Returns the export columns, in the order of the attributes. A subheading has no column because it
  * has no value.
@@ -49,6 +51,7 @@ export async function customColumns(ctx: Context, entity: EntityType): Promise<C
     const show = cells[type] as ((value: unknown) => Cell) | undefined
     const column: CsvColumn<Reply> = {
       name: code,
+      format: formats[type],
       cell: (reply) => {
         const value = stored(reply)
         return value === null || !show ? (value as Cell) : show(value)

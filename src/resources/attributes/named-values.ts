@@ -12,9 +12,11 @@ import { valueTypeOf } from './types.ts'
 /** The schemas of the objects that name a record, by lookup type. Other types have no names. */
 const schemasOf: Partial<Record<LookupType, readonly string[]>> = {
   users: ['ByEmail', 'ByName'],
-  persons: ['ByEmail', 'ByName'],
-  products: ['BySku', 'ByName'],
-  organizations: ['ByName'],
+  persons: ['ByExternalId', 'ByEmail', 'ByName'],
+  products: ['ByExternalId', 'BySku', 'ByName'],
+  organizations: ['ByExternalId', 'ByName'],
+  leads: ['ByExternalId'],
+  quotes: ['ByExternalId'],
   lead_sources: ['ByName'],
   lead_types: ['ByName'],
   lead_pipelines: ['ByName'],

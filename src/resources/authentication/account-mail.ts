@@ -1,9 +1,12 @@
-// Sends mails of the server to the user of an account, about its password and its sign-ins.
+// Sends mails of the server to the user of an account: about its password, its sign-ins and its
+// work.
 import { randomUUID } from 'node:crypto'
 import { operations } from '../../contract/operations.gen.ts'
 import type { Context } from '../../kernel/context.ts'
 import { escapeHtml, oneLine } from '../../kernel/values/format.ts'
+import { MailRefused } from '../../mail/outbound.ts'
 import { withGracePeriod } from '../../mail/send-grace.ts'
+import type { Texts } from '../../texts/texts.ts'
 
 export interface Recipient {
   id: number
@@ -11,10 +14,14 @@ export interface Recipient {
   email: string
 }
 
-interface AccountMail {
+export interface AccountMail {
+  /** The local part of the Message-ID, for a mail that a later attempt may send again. */
+  messageKey?: string
   subject: string
   /** The paragraphs after the greeting. A paragraph that is an URL becomes a link. */
   paragraphs: readonly string[]
+  /** The texts of the installation's language; users have none of their own. */
+  texts: Texts
 }
 
 /**
@@ -33,13 +40,13 @@ export function pagesOf({ services: { config } }: Context): { signIn: string; re
 export async function sendAccountMail(
   { services: { mailer, clock, config } }: Context,
   { name, email }: Recipient,
-  { subject, paragraphs }: AccountMail,
+  { subject, paragraphs, texts, messageKey = randomUUID() }: AccountMail,
   signal: AbortSignal,
 ): Promise<void> {
-  const all = [`Hello ${oneLine(name)},`, ...paragraphs]
+  const all = [texts.say('account.greeting', { name: oneLine(name) }), ...paragraphs]
   await mailer.send(
     {
-      messageId: `${randomUUID()}@${config.mailDomain}`,
+      messageId: `${messageKey}@${config.mailDomain}`,
       date: clock.now(),
       from: { address: config.mailFrom, name: config.mailFromName },
       to: [email],
@@ -54,6 +61,16 @@ export async function sendAccountMail(
     },
     withGracePeriod(signal),
   )
+}
+
+/**
+ * Ends a job whose mail failed. Throws, so that the job tries again, unless the mail server refused
+ * the mail for good. The mail server's error is not logged, because it often contains the
+ * recipient's address.
+ */
+export function accountMailFailed({ services: { log } }: Context, user: number, cause: unknown, mail: string): void {
+  if (!(cause instanceof MailRefused)) throw new Error('The mail server did not take the mail.')
+  log.warn({ user }, `The mail server refused ${mail}.`)
 }
 
 const anchor = (link: string): string => `<a href="${escapeHtml(link)}">${escapeHtml(link)}</a>`

@@ -6,8 +6,7 @@ import { userAgentOf } from '../../kernel/auth/sessions.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { daysAfter } from '../../kernel/runtime/clock.ts'
 import { oneLine } from '../../kernel/values/format.ts'
-import { MailRefused } from '../../mail/outbound.ts'
-import { pagesOf, type Recipient, sendAccountMail } from './account-mail.ts'
+import { accountMailFailed, pagesOf, type Recipient, sendAccountMail } from './account-mail.ts'
 
 interface Notice {
   kind: 'device' | 'guessing'
@@ -33,11 +32,9 @@ export const signInNotice = defineJob<Notice>({
       .executeTakeFirst()
     if (!user || !isDue(ctx, user[column])) return
     try {
-      await sendAccountMail(ctx, user, composeNotice(ctx, notice, user), signal)
+      await sendAccountMail(ctx, user, await composeNotice(ctx, notice, user), signal)
     } catch (cause) {
-      // The mail server's error is not logged, because it often contains the recipient's address.
-      if (!(cause instanceof MailRefused)) throw new Error('The mail server did not take the mail.')
-      ctx.services.log.warn({ user: user.id }, 'The mail server refused a notice about a sign-in.')
+      accountMailFailed(ctx, user.id, cause, 'a notice about a sign-in')
     }
     await ctx.db
       .updateTable('users')
@@ -58,31 +55,23 @@ export async function notifyUser(ctx: Context, userId: number, kind: Notice['kin
   await enqueue(ctx, signInNotice, payload, { key: `sign-in notice ${kind} ${userId}` })
 }
 
-function composeNotice(ctx: Context, { kind, at, ip, user_agent }: Notice, { email }: Recipient) {
-  const { appName, timezone } = ctx.services.config
+async function composeNotice(ctx: Context, { kind, at, ip, user_agent }: Notice, { email }: Recipient) {
+  const texts = await ctx.services.textsFor(ctx)
+  const { appName: app, timezone } = ctx.services.config
   const { signIn } = pagesOf(ctx)
-  const time = DateTime.fromISO(at, { zone: timezone })
-  const moment = `${time.toFormat('d LLLL yyyy, HH:mm')} (${timezone})`
-  const renew = `choose "Forgot password?" on this page and set a new password. That also ends all sessions and tokens:`
-  if (kind === 'guessing')
-    return {
-      subject: `Many failed sign-ins to your account at ${appName}`,
-      paragraphs: [
-        `someone keeps trying passwords for your account ${email} at ${appName}, and failed at least 20 times within an hour before ${moment}.`,
-        'Your account stays open. A device from which you have signed in before is not slowed down. On another device a sign-in may take some seconds.',
-        `If your password is short, or if you use it elsewhere, ${renew}`,
-        signIn,
-      ],
-    }
-  const from = [ip && `the address ${ip}`, user_agent && `the program ${oneLine(user_agent)}`].filter(Boolean)
-  return {
-    subject: `A sign-in to your account at ${appName} from a new device`,
-    paragraphs: [
-      `someone signed in to your account ${email} at ${appName} on ${moment}${from.length > 0 ? `, from ${from.join(' and ')}` : ''}.`,
-      `If that was you, ignore this e-mail. If not, ${renew}`,
-      signIn,
-    ],
+  const time = DateTime.fromISO(at, { zone: timezone }).reconfigure({ locale: texts.locale })
+  const moment = `${time.toLocaleString({ dateStyle: 'long', timeStyle: 'short' })} (${timezone})`
+  const renew = texts.say('account.renew')
+  const subject = texts.say(`account.${kind}_subject`, { app })
+  if (kind === 'guessing') {
+    const hint = texts.say('account.guessing_hint', { renew })
+    const said = texts.say('account.guessing', { email, app, moment })
+    return { subject, paragraphs: [said, texts.say('account.guessing_effect'), hint, signIn], texts }
   }
+  const program = user_agent ? oneLine(user_agent) : ''
+  const origin = ip && program ? 'both' : ip ? 'address' : program ? 'program' : 'nothing'
+  const said = texts.say('account.device', { email, app, moment, origin, ip: ip ?? '', program })
+  return { subject, paragraphs: [said, texts.say('account.device_hint', { renew }), signIn], texts }
 }
 
 export const jobs = [signInNotice]

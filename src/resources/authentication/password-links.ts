@@ -6,17 +6,13 @@ import { newSecret, sha256Hex } from '../../kernel/auth/secrets.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { stamp } from '../../kernel/runtime/clock.ts'
 import { fold } from '../../kernel/values/format.ts'
-import { MailRefused } from '../../mail/outbound.ts'
-import { pagesOf, type Recipient, sendAccountMail } from './account-mail.ts'
+import { accountMailFailed, pagesOf, type Recipient, sendAccountMail } from './account-mail.ts'
 
 /**
  * How long a link is valid. A user who requests a reset waits for the mail. An invitation arrives
  * unannounced, so its link is valid longer.
  */
-const lifetimes = {
-  reset: { hours: 1, text: '60 minutes' },
-  invitation: { hours: 72, text: '72 hours' },
-}
+const hours = { reset: 1, invitation: 72 }
 const hourMs = 60 * 60 * 1000
 /**
  * The maximum number of reset mails per account and hour. Links are valid for at least an hour, so
@@ -43,15 +39,13 @@ export const passwordLink = defineJob<LinkRequest>({
     const user = await recipientOf(ctx, wanted)
     if (!user || (await isMailLimitReached(ctx, user, wanted))) return
     const kind = 'user_id' in wanted ? 'invitation' : 'reset'
-    const { id, secret } = await createLink(ctx, user, lifetimes[kind].hours)
+    const { id, secret } = await createLink(ctx, user, hours[kind])
     try {
-      await sendAccountMail(ctx, user, composeMail(ctx, user, secret, kind), signal)
+      await sendAccountMail(ctx, user, await composeMail(ctx, user, secret, kind), signal)
     } catch (cause) {
       // The mail was not sent, so its link must not count toward the hourly limit.
       await ctx.db.deleteFrom('password_resets').where('id', '=', id).execute()
-      // The mail server's error is not logged, because it often contains the recipient's address.
-      if (!(cause instanceof MailRefused)) throw new Error('The mail server did not take the mail.')
-      ctx.services.log.warn({ user: user.id }, 'The mail server refused a mail with a password link.')
+      accountMailFailed(ctx, user.id, cause, 'a mail with a password link')
     }
   },
 })
@@ -120,27 +114,19 @@ export const findLink = (ctx: Context, { email, token }: { email: string; token:
     .where('users.is_active', '=', 1)
     .executeTakeFirst()
 
-function composeMail(ctx: Context, { email }: Recipient, secret: string, kind: keyof typeof lifetimes) {
-  const { appName } = ctx.services.config
-  const { signIn, resetPassword } = pagesOf(ctx)
+async function composeMail(ctx: Context, { email }: Recipient, secret: string, kind: keyof typeof hours) {
+  const texts = await ctx.services.textsFor(ctx)
+  const { signIn: page, resetPassword } = pagesOf(ctx)
   const link = `${resetPassword}#${new URLSearchParams({ token: secret, email })}`
-  const { text: lifetime } = lifetimes[kind]
-  if (kind === 'invitation')
-    return {
-      subject: `Your account at ${appName}`,
-      paragraphs: [
-        `an account was created for you at ${appName} with this e-mail address. Choose a password here:`,
-        link,
-        `The link works once and expires in ${lifetime}. After that, choose "Forgot password?" on ${signIn} to get a new one.`,
-      ],
-    }
+  const app = ctx.services.config.appName
+  const hint =
+    kind === 'invitation'
+      ? texts.say('account.link_hint', { hours: hours.invitation, page })
+      : texts.say('account.reset_hint', { minutes: hours.reset * 60 })
   return {
-    subject: `Reset your password for ${appName}`,
-    paragraphs: [
-      `we received a request to reset the password of your account at ${appName}. Set a new password here:`,
-      link,
-      `The link works once and expires in ${lifetime}. If you did not request it, ignore this e-mail: your password stays unchanged.`,
-    ],
+    subject: texts.say(`account.${kind}_subject`, { app }),
+    paragraphs: [texts.say(`account.${kind}`, { app }), link, hint],
+    texts,
   }
 }
 

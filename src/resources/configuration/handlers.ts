@@ -14,6 +14,7 @@ import { clean, tooMuch } from '../../kernel/values/html.ts'
 import { byteTag, checkTag, withTag } from '../../kernel/write/etag.ts'
 import type { Snapshot } from '../../kernel/write/events.ts'
 import { transaction, write } from '../../kernel/write/write.ts'
+import { canonicalTag } from '../../texts/tags.ts'
 import { acceptFileRef, attachFile, checkFileReference, releaseFiles } from '../files/attach.ts'
 import { type ConfigurationKey, configurationKeys, fileLimits } from './keys.ts'
 import { type Connection, isSameConnection, mailboxConnection, passwordCode } from './mailbox.ts'
@@ -101,7 +102,7 @@ async function checkValues(ctx: Context, values: Values): Promise<[Configuration
     if (!Object.hasOwn(values, key.code)) continue
     const value = values[key.code]
     const field = `values.${key.code}`
-    if (key.kind === 'locale' && typeof value === 'string' && !isLocale(value))
+    if (key.kind === 'locale' && typeof value === 'string' && canonicalTag(value) === null)
       errors.invalid(field, 'Must be a BCP 47 language tag such as en or de-AT.')
     if (key.kind === 'file') {
       const id = acceptFileRef(value as number | { id: number } | null)
@@ -115,14 +116,6 @@ async function checkValues(ctx: Context, values: Values): Promise<[Configuration
   }
   errors.throwIfAny()
   return sent
-}
-
-function isLocale(tag: string): boolean {
-  try {
-    return Intl.getCanonicalLocales(tag).length === 1
-  } catch {
-    return false
-  }
 }
 
 /** Attaches a new logo and deletes the file of the old one. Returns the id of the attached file. */

@@ -37,14 +37,16 @@ const imap = 'email.imap.account'
 export const initialNumberFormat = 'Q-{year}-{number:4}'
 
 /** Returns all keys in display order. The mailbox keys default to the environment variables. */
-export const configurationKeys = ({ imap: account }: Config): readonly ConfigurationKey[] => [
-  { code: 'general.general.locale_settings.locale', kind: 'locale', initial: 'en' },
+export const configurationKeys = ({ imap: account, locale }: Config): readonly ConfigurationKey[] => [
+  { code: 'general.general.locale_settings.locale', kind: 'locale', initial: locale },
   { code: 'general.general.admin_logo.logo_image', kind: 'file', initial: null },
   { code: 'general.company.name', kind: 'text', initial: '' },
   { code: 'general.company.address', kind: 'text', initial: '' },
   { code: 'general.company.tax_id', kind: 'text', initial: '' },
   { code: 'general.company.logo', kind: 'file', initial: null },
   { code: 'quotes.number.format', kind: 'text', initial: initialNumberFormat },
+  { code: 'email.from_owner', kind: 'boolean', initial: false },
+  { code: 'reports.months.close_after_days', kind: 'integer', initial: 0 },
   { code: 'general.settings.footer.label', kind: 'html', initial: '' },
   ...Object.entries(labels).map(
     ([name, initial]): ConfigurationKey => ({

@@ -7,6 +7,8 @@ import type { Schema } from '../../contract/types.ts'
 import { type Context, canCall } from '../../kernel/context.ts'
 import type { Resource } from '../../kernel/resource/define-resource.ts'
 import { currencyText, numberText } from '../../kernel/values/format.ts'
+import { countryName } from '../../texts/countries.ts'
+import type { TextKey, Texts } from '../../texts/texts.ts'
 import { activities } from '../activities/resource.ts'
 import { type Attribute, type AttributeSet, attributeSet, type EntityType } from '../attributes/attribute-set.ts'
 import { findLabels, type LookupType } from '../attributes/lookups.ts'
@@ -32,22 +34,28 @@ export const subjects: Record<
 }
 
 /** Returns the placeholder values of a record that the caller may see. */
-export const placeholdersOf = async (ctx: Context, subject: TemplateSubject, id: number): Promise<Placeholders> =>
-  placeholdersFrom(ctx, subject, (await getRelated(ctx, subjects[subject], id)) ?? {})
+export const placeholdersOf = async (
+  ctx: Context,
+  subject: TemplateSubject,
+  id: number,
+  texts?: Texts,
+): Promise<Placeholders> => placeholdersFrom(ctx, subject, (await getRelated(ctx, subjects[subject], id)) ?? {}, texts)
 
 /**
  * Returns the placeholder values of a record in its reply form, which may be the last state of a
- * deleted record.
+ * deleted record. `given` has the language of the recipient, by default that of the installation.
  */
 export async function placeholdersFrom(
   ctx: Context,
   subject: TemplateSubject | 'organizations',
   record: Reply,
+  given?: Texts,
 ): Promise<Placeholders> {
+  const texts = given ?? (await ctx.services.textsFor(ctx))
   const facts = new Map<string, string>()
   const tell = async (entity: PlaceholderEntity, record: Reply | undefined): Promise<void> => {
     const reply = promised(ctx, entity, record ?? {})
-    for (const [code, text] of await textsOf(ctx, entity, reply)) {
+    for (const [code, text] of await textsOf(ctx, entity, reply, { texts })) {
       facts.set(`${entity}.${code}`, text)
       facts.set(rawName(`${entity}.${code}`), JSON.stringify(fieldOf(reply, code) ?? null))
     }
@@ -62,7 +70,14 @@ export async function placeholdersFrom(
     await tell('persons', person)
   }
   await tell(subject, record)
+  if (subject === 'activities') for (const [name, key] of await invitationTexts()) facts.set(name, texts.say(key))
   return addOwnerAndApp(ctx, facts, record)
+}
+
+/** Returns the keys of the texts that templates about activities may contain, by placeholder. */
+export async function invitationTexts(): Promise<[placeholder: string, key: TextKey][]> {
+  const { textKeys } = await import('../../texts/texts.ts')
+  return textKeys.filter((key) => key.startsWith('invitation.')).map((key) => [key.replace(/^\w+/, 'texts'), key])
 }
 
 /** Returns a record that also has the old names of its keys. */
@@ -93,7 +108,11 @@ export const appFacts = ({ services, baseUrl }: Context): Record<string, string>
  * Returns the placeholder values of the given persons that the caller may read, by person id, with
  * a fixed number of queries.
  */
-export async function placeholdersOfPersons(ctx: Context, ids: readonly number[]): Promise<Map<number, Placeholders>> {
+export async function placeholdersOfPersons(
+  ctx: Context,
+  ids: readonly number[],
+  texts: Texts,
+): Promise<Map<number, Placeholders>> {
   if (!canCall(ctx, persons.getOperation)) return new Map()
   const people = await persons.getMany(ctx, ids)
   const firms = [...people.values()].flatMap((person) => idAt(person, 'organization_id') ?? [])
@@ -105,7 +124,7 @@ export async function placeholdersOfPersons(ctx: Context, ids: readonly number[]
     ['organizations', [...organizationsOf.values()]],
     ['persons', [...people.values()]],
   ]
-  const known = { set, names: await preloadLabels(ctx, set, shown) }
+  const known = { set, texts, names: await preloadLabels(ctx, set, shown) }
   const facts = new Map<number, Placeholders>()
   for (const [id, person] of people) {
     const own = new Map<string, string>()
@@ -153,10 +172,11 @@ async function getRelated(
 }
 
 type LabelLookup = (lookup: LookupType, ids: readonly number[]) => Promise<ReadonlyMap<number, string>>
-/** Data that is loaded once for many records. */
-interface Preloaded {
-  set: AttributeSet
-  names: LabelLookup
+/** The language, and data that may be loaded once for many records. */
+interface Writing {
+  texts: Texts
+  set?: AttributeSet
+  names?: LabelLookup
 }
 
 /**
@@ -167,48 +187,52 @@ async function textsOf(
   ctx: Context,
   entity: PlaceholderEntity,
   reply: Reply,
-  known?: Preloaded,
+  writing: Writing,
 ): Promise<Map<string, string>> {
-  const { system, own } = known?.set ?? (await attributeSet(ctx))
+  const { system, own } = writing.set ?? (await attributeSet(ctx))
   const custom = (reply.custom_attributes ?? {}) as Reply
-  const texts = new Map<string, string>()
+  const found = new Map<string, string>()
   for (const key of plainFields(ctx.services.contract, placeholderSchemas[entity]))
-    texts.set(key, plainText(ctx, key, reply[key]))
-  if (entity === 'activities') texts.set('participants', plainText(ctx, 'participants', reply.participants))
-  if (reply.is_all_day === true) for (const [key, text] of dayTexts(ctx, reply)) texts.set(key, text)
+    found.set(key, plainText(ctx, key, reply[key], writing))
+  if (entity === 'activities') found.set('participants', plainText(ctx, 'participants', reply.participants, writing))
+  if (reply.is_all_day === true) for (const [key, text] of dayTexts(ctx, reply, writing)) found.set(key, text)
   for (const attribute of system.get(entity as EntityType) ?? [])
-    texts.set(attribute.code, await readableText(ctx, attribute, reply[attribute.code], known?.names))
+    found.set(attribute.code, await readableText(ctx, attribute, reply[attribute.code], writing))
   for (const attribute of own.get(entity as EntityType) ?? [])
-    texts.set(attribute.code, await readableText(ctx, attribute, custom[attribute.code], known?.names))
+    found.set(attribute.code, await readableText(ctx, attribute, custom[attribute.code], writing))
   const operation = ctx.services.resources.get(entity)?.getOperation
   for (const [name, old] of operation ? oldNamesOf(ctx.services.contract, operation) : [])
-    texts.set(old, texts.get(name) ?? '')
-  return texts
+    found.set(old, found.get(name) ?? '')
+  return found
 }
 
-function plainText(ctx: Context, key: string, value: unknown): string {
+function plainText(ctx: Context, key: string, value: unknown, { texts }: Writing): string {
   if (value === null || value === undefined) return ''
-  if (typeof value === 'boolean') return value ? 'Yes' : 'No'
+  if (typeof value === 'boolean') return texts.say(value ? 'value.yes' : 'value.no')
   if (key === 'participants')
     return (value as Schema<'Participant'>[]).map(({ user, person }) => user?.name ?? person?.name ?? '').join(', ')
-  return /_(at|from|to)$/.test(key) ? momentText(ctx, String(value)) : String(value)
+  return /_(at|from|to)$/.test(key) ? momentText(ctx, String(value), texts) : String(value)
 }
 
 /**
- * Returns a time or a date in the locale of the installation, such as `27 November 2026 at 09:46
+ * Returns a time or a date in the language of the texts, such as `27 November 2026 at 09:46
  * CET`. A time is in the time zone of the installation, which it names.
  */
-function momentText({ services: { config } }: Context, text: string): string {
-  const time = DateTime.fromISO(text, { zone: config.timezone, locale: config.locale })
+function momentText({ services: { config } }: Context, text: string, { locale }: Texts): string {
+  const time = DateTime.fromISO(text, { zone: config.timezone, locale })
   if (!time.isValid) return text
   return time.toLocaleString(text.includes('T') ? DateTime.DATETIME_FULL : DateTime.DATE_FULL)
 }
 
 /** Returns the first and the last day of an activity that takes whole days. */
-function dayTexts(ctx: Context, { schedule_from, schedule_to }: Reply): [key: string, text: string][] {
+function dayTexts(
+  ctx: Context,
+  { schedule_from, schedule_to }: Reply,
+  { texts }: Writing,
+): [key: string, text: string][] {
   const zone = ctx.services.config.timezone
   const day = (time: unknown, back: number): string =>
-    momentText(ctx, DateTime.fromISO(String(time), { zone }).minus({ days: back }).toFormat('yyyy-MM-dd'))
+    momentText(ctx, DateTime.fromISO(String(time), { zone }).minus({ days: back }).toFormat('yyyy-MM-dd'), texts)
   return [
     ['schedule_from', day(schedule_from, 0)],
     ['schedule_to', day(schedule_to, 1)],
@@ -219,19 +243,20 @@ export async function readableText(
   ctx: Context,
   attribute: Attribute,
   value: unknown,
-  names: LabelLookup = (lookup, ids) => findLabels(ctx, lookup, ids),
+  { texts, names = (lookup, ids) => findLabels(ctx, lookup, ids) }: Writing,
 ): Promise<string> {
+  const { currency } = ctx.services.config
   if (value === null || value === undefined) return ''
   switch (attribute.type) {
     case 'number':
-      return numberText(Number(value), ctx.services.config)
+      return numberText(Number(value), texts)
     case 'price':
-      return currencyText(Number(value), ctx.services.config)
+      return currencyText(Number(value), { locale: texts.locale, currency })
     case 'boolean':
-      return value ? 'Yes' : 'No'
+      return texts.say(value ? 'value.yes' : 'value.no')
     case 'date':
     case 'datetime':
-      return momentText(ctx, String(value))
+      return momentText(ctx, String(value), texts)
     case 'select':
     case 'lookup':
     case 'multiselect':
@@ -241,7 +266,7 @@ export async function readableText(
     case 'phone':
       return (value as Schema<'ContactPoint'>[]).map((point) => point.value).join(', ')
     case 'address':
-      return addressLines(value as Schema<'Address'>)
+      return addressLines(value as Schema<'Address'>, texts)
     case 'image':
     case 'file':
       return (value as Schema<'FileRef'>).name
@@ -256,5 +281,7 @@ async function namesOf({ lookup, options }: Attribute, ids: readonly number[], c
 }
 
 /** Returns the lines of an address in the order of an envelope. */
-const addressLines = ({ address, postcode, city, state, country }: Schema<'Address'>): string =>
-  [address, [postcode, city].filter(Boolean).join(' '), state, country].filter(Boolean).join('\n')
+const addressLines = ({ address, postcode, city, state, country }: Schema<'Address'>, texts: Texts): string =>
+  [address, [postcode, city].filter(Boolean).join(' '), state, country && countryName(country, texts)]
+    .filter(Boolean)
+    .join('\n')

@@ -4,6 +4,7 @@ import { didYouMean } from '../../contract/input/validation-errors.ts'
 import type { Context } from '../../kernel/context.ts'
 import { attributeSet, type EntityType } from '../attributes/attribute-set.ts'
 import { type PlaceholderEntity, placeholderSchemas } from './placeholder-schemas.ts'
+import { invitationTexts } from './placeholder-values.ts'
 import { rawSuffix } from './placeholders.ts'
 import { plainFields } from './plain-fields.ts'
 
@@ -23,7 +24,10 @@ async function namesOf(ctx: Context, entities: readonly PlaceholderEntity[]): Pr
       ...plainFields(ctx.services.contract, placeholderSchemas[entity]),
       ...attributes.map(({ code }) => code),
     ]
-    if (entity === 'activities') codes.push('participants')
+    if (entity === 'activities') {
+      codes.push('participants')
+      for (const [name] of await invitationTexts()) names.add(name)
+    }
     for (const code of codes) names.add(`${entity}.${code}`)
   }
   return names

@@ -1,7 +1,7 @@
 // Changes an e-mail outside a normal update: sending, restoring from the trash, and a new owner.
 // Each change emits the events of `email.update`.
 import type { Schema } from '../../contract/types.ts'
-import type { Context } from '../../kernel/context.ts'
+import { type Context, now } from '../../kernel/context.ts'
 import { Problem, ValidationErrors } from '../../kernel/errors.ts'
 import { transaction, write } from '../../kernel/write/write.ts'
 import { checkComplete, isEditable } from './content.ts'
@@ -61,7 +61,8 @@ export const queueEmail = (ctx: Context, id: number): Promise<Email> =>
     await storeFolders(ctx, id, foldersWhenQueued(await foldersOf(ctx, id)))
     await ctx.db
       .updateTable('emails')
-      .set({ status: 'queued', error: null, attempts: 0 })
+      // The lead of a sent draft is touched at the time of this change (migration 0028).
+      .set({ status: 'queued', error: null, attempts: 0, updated_at: now(ctx) })
       .where('id', '=', id)
       .execute()
     await queueSending(ctx, id)

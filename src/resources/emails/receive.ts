@@ -18,6 +18,7 @@ import { type InTransaction, isOfListener, savepoint, transaction, write } from 
 import { generatedMessageId } from '../../mail/message-ids.ts'
 import type { ReceivedMail } from '../../mail/parse/parse.ts'
 import { addFile, releaseFiles } from '../files/attach.ts'
+import { leadStatus } from '../leads/change-stage.ts'
 import { persons } from '../persons/resource.ts'
 import { saveAttachments, saveReceivedAttachments } from './attachments.ts'
 import { queueBounce } from './bounces.ts'
@@ -174,12 +175,14 @@ const storeEmail = (ctx: Context, mail: ReceivedMail, files: Files, folder: Emai
     const thread = parent ?? late
     const from = thread === null ? null : await inheritFrom(ctx, thread)
     const person = from?.person_id ?? (await findSender(ctx, mail))
+    // A reply stays where its thread is, also in no lead.
+    const isNews = thread === null && !isOwn && place !== 'trash' && place !== 'spam'
     const row = {
       ...columnsOf(mail, { isOwn, hasOriginal: files.raw !== null }),
       is_read: Number(isOwn || files.isSeen),
       parent_id: parent,
       person_id: person,
-      lead_id: from?.lead_id ?? null,
+      lead_id: from?.lead_id ?? (isNews && person !== null ? await onlyOpenLead(ctx, person) : null),
     }
     const { id, entity } = await write(
       ctx,
@@ -322,6 +325,13 @@ async function findSender(ctx: Context, { from, replyTo }: ReceivedMail): Promis
     if (person) return person.id
   }
   return null
+}
+
+/** Returns the id of the person's open lead, if the person has exactly one. */
+async function onlyOpenLead({ db }: Context, personId: number): Promise<number | null> {
+  const open = db.selectFrom('leads').select('id').where('person_id', '=', personId)
+  const [lead, ...more] = await open.where('status', '=', leadStatus.open).limit(2).execute()
+  return lead !== undefined && more.length === 0 ? lead.id : null
 }
 
 async function saveRaw(ctx: Context, id: number, raw: Upload): Promise<void> {

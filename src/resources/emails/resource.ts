@@ -30,6 +30,7 @@ import { checkComplete, contentColumns, type EmailBody, isEditable, type StoredE
 import { checkFolders, folderOfStatus, foldersAfterMove, foldersOf, loadFolders, storeFolders } from './folders.ts'
 import { checkNotSending, moveSending, queueIfDue, restoreSending } from './queue.ts'
 import { searchDocument } from './search-document.ts'
+import { ownerOf, senderOf } from './sender.ts'
 import { answerRecipients, inheritFrom, joinThread, newMessageId, referencesOf } from './threads.ts'
 import { emailsInSight, visibleEmail, wasInOpenFolder } from './visibility.ts'
 
@@ -85,23 +86,28 @@ async function withRecipients(ctx: Context, body: EmailBody): Promise<EmailBody>
  * the e-mail that it replies to.
  */
 async function newColumns(body: EmailBody, ctx: Context) {
-  const { config } = ctx.services
   const parent = typeof body.parent_id === 'number' ? await inheritFrom(ctx, body.parent_id) : null
   const subject = oneLine(body.subject ?? parent?.subject ?? null)
   const messageId = newMessageId(ctx)
+  const person_id = body.person_id === undefined ? (parent?.person_id ?? null) : body.person_id
+  const lead_id = body.lead_id === undefined ? (parent?.lead_id ?? null) : body.lead_id
+  const user_id = author(ctx)?.id ?? null
+  // A generated e-mail without a person is for colleagues.
+  const owner = user_id ?? (person_id === null ? null : await ownerOf(ctx, { lead_id, person_id }))
+  const sender = await senderOf(ctx, owner)
   return {
     subject,
     subject_key: subject === null ? null : textKey(subject),
-    from: JSON.stringify([config.mailFrom]),
-    from_name: config.mailFromName,
+    from: JSON.stringify([sender.address]),
+    from_name: sender.name,
     source: 'web',
     sender_type: 'user',
     is_read: Number(body.is_read ?? true),
     message_id: messageId,
     message_id_key: fold(messageId),
-    person_id: body.person_id === undefined ? (parent?.person_id ?? null) : body.person_id,
-    lead_id: body.lead_id === undefined ? (parent?.lead_id ?? null) : body.lead_id,
-    user_id: author(ctx)?.id ?? null,
+    person_id,
+    lead_id,
+    user_id,
   }
 }
 

@@ -159,6 +159,7 @@ async function composeMessage(ctx: Context, id: number): Promise<OutboundMessage
     messageId: mail.message_id,
     date: services.clock.now(),
     from: { address: list('from')[0] ?? services.config.mailFrom, name: mail.from_name ?? '' },
+    sender: services.config.mailFrom,
     replyTo: answerAddress(services, mail.thread_id ?? id),
     to: list('to'),
     cc: list('cc'),

@@ -10,7 +10,9 @@ import type { ValidationErrors } from '../../kernel/errors.ts'
 import type { Writing } from '../../kernel/resource/define-resource.ts'
 import { stamp } from '../../kernel/runtime/clock.ts'
 import type { Snapshot } from '../../kernel/write/events.ts'
-import { defaultPipelineId, isStageLeaving } from '../pipelines/resource.ts'
+import { defaultPipelineId } from '../pipelines/moves.ts'
+import { isStageLeaving } from '../pipelines/resource.ts'
+import { checkClosedMonths } from './outcomes.ts'
 
 interface Stage {
   id: number
@@ -89,7 +91,11 @@ export async function planStageChange(
     const field = lead_pipeline_stage_id === undefined ? 'lead_pipeline_id' : 'lead_pipeline_stage_id'
     errors.invalid(field, `The stage ${stage.id} is being removed.`)
   }
-  return enterStage(stage, current, body, now(ctx), stamp(new Date(ctx.time.getTime() + 60_000)), errors)
+  const entered = enterStage(stage, current, body, now(ctx), stamp(new Date(ctx.time.getTime() + 60_000)), errors)
+  const { closed_at: time, status } = entered
+  if (closed_at && time !== current?.closed_at)
+    await checkClosedMonths(ctx, [time, current?.status === status ? current.closed_at : null], errors)
+  return entered
 }
 
 /**

@@ -1,7 +1,14 @@
 // The columns of the CSV export of leads.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
-import { type CsvColumns, line, listColumn, nameColumn, recordColumns } from '../../kernel/resource/csv-cells.ts'
+import {
+  type CsvColumns,
+  externalIds,
+  line,
+  listColumn,
+  nameColumn,
+  recordColumns,
+} from '../../kernel/resource/csv-cells.ts'
 import { customColumns } from '../attributes/export-columns.ts'
 import { tagNames } from '../tags/columns.ts'
 
@@ -20,6 +27,7 @@ export const leadColumns = async (ctx: Context): Promise<CsvColumns<Lead>> =>
     pipeline: [nameColumn('pipeline')],
     stage: [nameColumn('stage')],
     tags: [tagNames],
+    external_ids: [externalIds],
     // The column name is `product`, because the CSV import reads product lines from that column.
     products: [
       listColumn('product', ({ products: lines }) =>

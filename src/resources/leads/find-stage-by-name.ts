@@ -3,7 +3,7 @@
 import { operations } from '../../contract/operations.gen.ts'
 import type { Context } from '../../kernel/context.ts'
 import { type FindNamed, notOne } from '../../kernel/resource/named-references.ts'
-import { defaultPipelineId } from '../pipelines/resource.ts'
+import { defaultPipelineId } from '../pipelines/moves.ts'
 import { stagesNamed } from '../pipelines/stages.ts'
 import { leads } from './resource.ts'
 

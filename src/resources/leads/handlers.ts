@@ -6,15 +6,19 @@ import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { invalid, notFound, ValidationErrors } from '../../kernel/errors.ts'
 import type { Handler, Handlers } from '../../kernel/handler.ts'
+import { withoutVisibility } from '../../kernel/query/visibility.ts'
 import { exportOf } from '../../kernel/resource/export.ts'
 import { massUpdate } from '../../kernel/resource/mass.ts'
 import type { Snapshot } from '../../kernel/write/events.ts'
 import { transaction, write } from '../../kernel/write/write.ts'
 import { organizations } from '../organizations/resource.ts'
 import { persons } from '../persons/resource.ts'
+import { warnOfStock } from '../products/stock-warnings.ts'
 import { createTagHandlers } from '../tags/tag-handlers.ts'
+import { leadStatus } from './change-stage.ts'
 import { leadColumns } from './columns.ts'
 import { kanbanLeads } from './kanban.ts'
+import { bookChange } from './outcomes.ts'
 import {
   loadProductLines,
   type ProductLineWithProduct,
@@ -70,6 +74,17 @@ export async function assertProductLine(ctx: Context, leadId: number, productId:
 }
 
 /**
+ * Raises the version of the lead after a change of its lines, and books the lines of a won lead.
+ */
+async function touch(ctx: Context, id: number): Promise<void> {
+  await leads.touch(ctx, id)
+  const { status } = await ctx.db.selectFrom('leads').select('status').where('id', '=', id).executeTakeFirstOrThrow()
+  if (status === leadStatus.open) return
+  const lead = await leads.get(withoutVisibility(ctx), id)
+  await bookChange(ctx, id, { before: lead, after: lead })
+}
+
+/**
  * Adds or changes the product line of one product. The write emits `leads.product.create` or
  * `leads.product.update`. Unchanged values write nothing.
  */
@@ -84,6 +99,7 @@ async function putLine(
   const input = { ...body, product_id: productId }
   const planned = planProductLine(was, input, await pricingOf(ctx, [input]), errors)
   errors.throwIfAny()
+  await warnOfStock(ctx, [planned], () => 'quantity')
   const about = {
     entity: 'leads',
     input,
@@ -106,7 +122,7 @@ async function putLine(
   }
   const line = await lineOf(ctx, leadId, productId)
   if (!line) throw notFound('product line', productId)
-  if (!was || line.updated_at !== was.updated_at || line.amount !== was.amount) await leads.touch(ctx, leadId)
+  if (!was || line.updated_at !== was.updated_at || line.amount !== was.amount) await touch(ctx, leadId)
   return presentProductLine(line)
 }
 
@@ -149,7 +165,7 @@ const detachLeadProduct: Handler<'detachLeadProduct'> = (ctx, { params }) =>
         return { id: params.id, entity: null }
       },
     )
-    await leads.touch(ctx, params.id)
+    await touch(ctx, params.id)
     return { message: 'Product removed from the lead.' }
   })
 

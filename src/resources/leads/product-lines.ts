@@ -10,7 +10,7 @@ import { type Context, now } from '../../kernel/context.ts'
 import { ValidationErrors } from '../../kernel/errors.ts'
 import type { SqlCaller } from '../../kernel/query/caller-query.ts'
 import { dividedTo, fromScaled, isAmount, scaled, smallestUnit, toScaled } from '../../kernel/values/money.ts'
-import { loadPricedProducts, type PricedProduct } from '../products/prices.ts'
+import { loadPricedProducts, type PricedProduct, refuseUnlessOffered } from '../products/prices.ts'
 
 export interface ProductLine {
   id: number
@@ -84,7 +84,7 @@ export function planProductLine(
   const productId = input.product_id ?? present?.product_id ?? null
   const product = productId === null ? undefined : products.get(productId)
   const isNewProduct = productId !== (present?.product_id ?? null)
-  if (isNewProduct && !product) errors.invalid('product_id', `No product has id ${productId}.`)
+  if (isNewProduct) refuseUnlessOffered(product, productId, errors)
   const quantity = scaled(input.quantity) ?? present?.quantity ?? toScaled(1)
   const price =
     input.price !== undefined ? toScaled(input.price) : present && !isNewProduct ? present.price : (product?.price ?? 0)

@@ -17,14 +17,16 @@ import { personRef } from '../persons/contacts.ts'
 import { checkEmail, countEmails, linkEmail } from '../persons/emails.ts'
 import { persons } from '../persons/resource.ts'
 import { pipelines } from '../pipelines/resource.ts'
+import { warnOfStock } from '../products/stock-warnings.ts'
 import { sources } from '../sources/resource.ts'
 import { checkTagIds, readTags, setTags, tagsIn } from '../tags/tag-links.ts'
 import { types } from '../types/resource.ts'
 import { resolveOwnerId, userRef } from '../users/owner.ts'
 import { pictureUrl } from '../users/picture.ts'
 import { users } from '../users/resource.ts'
-import { outcomeEvents, planStageChange } from './change-stage.ts'
+import { leadStatus, outcomeEvents, planStageChange } from './change-stage.ts'
 import { defaultVocabularyId, repairLead } from './default-references.ts'
+import { bookChange } from './outcomes.ts'
 import { matchesPersonAddress, resolvePersonId } from './person.ts'
 import {
   loadProductLines,
@@ -44,6 +46,7 @@ export const leads = defineResource(
   withAttributes('leads', {
     noun: 'lead',
     table: 'leads',
+    externalIds: { table: 'lead_external_ids', column: 'lead_id' },
     operations: { list: 'listLeads', get: 'getLead', create: 'createLead', update: 'updateLead', delete: 'deleteLead' },
     rows: (ctx, db) =>
       db
@@ -150,6 +153,9 @@ export const leads = defineResource(
       const present = current && body.products ? await loadProductLines(ctx, [current.id]) : []
       const lines = body.products && (await planProductLines(ctx, present, body.products, errors))
       const moved = await planStageChange(writing, body)
+      const isWin = current && moved.status === leadStatus.won && current.status !== leadStatus.won
+      if (lines) await warnOfStock(ctx, lines, (index) => `products.${index}.quantity`)
+      else if (isWin) await warnOfStock(ctx, await loadProductLines(ctx, [current.id]), () => 'lead_pipeline_stage_id')
       const user_id = await resolveOwnerId(writing, body.user_id)
       const columns = {
         title: body.title,
@@ -212,6 +218,7 @@ export const leads = defineResource(
         // e-mails that the caller may see.
         emails_count: Number(row.has_emails),
         custom_attributes: {},
+        external_ids: {},
         created_at: row.created_at,
         updated_at: row.updated_at,
         version: row.version,
@@ -232,6 +239,7 @@ export const leads = defineResource(
     },
     followUpEvents: outcomeEvents,
     onRestore: repairLead,
+    onChange: bookChange,
     saveLinks: async (ctx, id, body: Body, isNew) => {
       await setTags(ctx, 'leads', id, body.tag_ids, isNew)
       await linkEmail(ctx, body.email_id, { lead_id: id })

@@ -5,6 +5,7 @@ import type { Context } from '../../kernel/context.ts'
 import { escapeHtml } from '../../kernel/values/format.ts'
 import { clean, tooMuch } from '../../kernel/values/html.ts'
 import { plainText } from '../../kernel/values/plain-text.ts'
+import type { Texts } from '../../texts/texts.ts'
 import { fillIn, maxFilledLength, type Placeholders } from '../email-templates/placeholders.ts'
 
 /** The subject of a campaign and the content of its template, before placeholders are filled in. */
@@ -37,13 +38,13 @@ export async function draftOf(
 
 /**
  * Returns the filled e-mail, or an error message when the subject or the content becomes too long.
- * `url` is the unsubscribe link.
+ * `url` is the unsubscribe link, and `texts` has the language of the person.
  */
 export function fillCampaign(
   ctx: Context,
   draft: CampaignDraft,
   facts: Placeholders,
-  url: string,
+  { url, texts }: { url: string; texts: Texts },
 ): FilledCampaign | string {
   const values = new Map([...facts, ['unsubscribe_url', url]])
   const subject = fillIn(draft.subject, values, 'text', maxFilledLength.subject)
@@ -54,13 +55,14 @@ export function fillCampaign(
   if (!content || typeof cleaned !== 'string') return `The content is too long once it is filled in. ${tooMuch}`
   return {
     subject: subject.filled,
-    content: cleaned.includes(escapeHtml(url)) ? cleaned : cleaned + footer(ctx, url),
+    content: cleaned.includes(escapeHtml(url)) ? cleaned : cleaned + footer(ctx, url, texts),
     unknown: [...new Set([...subject.unknown, ...content.unknown])],
   }
 }
 
-const footer = ({ services: { config } }: Context, url: string): string =>
-  `<p style="font-size:small">You get this from ${escapeHtml(config.appName)}. <a href="${escapeHtml(url)}" rel="noopener noreferrer" target="_blank">Unsubscribe</a></p>`
+const footer = ({ services: { config } }: Context, url: string, { say, direction }: Texts): string =>
+  `<p style="font-size:small" dir="${direction}">${escapeHtml(say('unsubscribe.footer', { app: config.appName }))} <a href="${escapeHtml(url)}" rel="noopener noreferrer" target="_blank">${escapeHtml(say('unsubscribe.title'))}</a></p>`
 
 /** Returns the plain-text version of an e-mail, followed by the unsubscribe link. */
-export const campaignText = (content: string, url: string): string => `${plainText(content)}\n\nUnsubscribe: ${url}`
+export const campaignText = (content: string, url: string, { say }: Texts): string =>
+  `${plainText(content)}\n\n${say('unsubscribe.title')}: ${url}`

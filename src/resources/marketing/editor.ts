@@ -4,6 +4,7 @@
 import { operations } from '../../contract/operations.gen.ts'
 import { signedInAs } from '../../kernel/auth/tokens.ts'
 import type { Context } from '../../kernel/context.ts'
+import type { Texts } from '../../texts/texts.ts'
 import { placeholdersFrom, placeholdersOfPersons } from '../email-templates/placeholder-values.ts'
 import type { Placeholders } from '../email-templates/placeholders.ts'
 import { persons } from '../persons/resource.ts'
@@ -31,10 +32,13 @@ export async function placeholdersForEditor(
   ctx: Context,
   userId: number | null,
   personId: number,
+  texts: Texts,
 ): Promise<Placeholders | string> {
   const acting = await actAsEditor(ctx, userId)
   if (acting === null) return inactiveReason('campaign')
-  const facts = (await placeholdersOfPersons(acting, [personId])).get(personId)
+  const facts = (await placeholdersOfPersons(acting, [personId], texts)).get(personId)
   if (facts) return facts
-  return (await persons.exists(ctx, personId)) ? placeholdersFrom(acting, 'persons', {}) : 'The person was deleted.'
+  return (await persons.exists(ctx, personId))
+    ? placeholdersFrom(acting, 'persons', {}, texts)
+    : 'The person was deleted.'
 }

@@ -7,6 +7,7 @@ import type { Handler } from '../../kernel/handler.ts'
 import { visible } from '../../kernel/query/visibility.ts'
 import { placeholdersFrom, placeholdersOf } from '../email-templates/placeholder-values.ts'
 import { emailTemplates } from '../email-templates/resource.ts'
+import { textsOfPerson } from '../persons/language.ts'
 import { persons } from '../persons/resource.ts'
 import { countAudience } from './audience-size.ts'
 import { campaigns } from './campaigns.ts'
@@ -50,10 +51,13 @@ export async function fillForPerson(
   { subject, email_template_id: templateId }: Schema<'Campaign'>,
   personId: number | null,
 ): Promise<FilledCampaign | string> {
+  const texts = await textsOfPerson(ctx, personId)
   const template = templateId === null ? null : await emailTemplates.get(ctx, templateId)
   const facts =
-    personId === null ? await placeholdersFrom(ctx, 'persons', {}) : await placeholdersOf(ctx, 'persons', personId)
-  return fillCampaign(ctx, { subject, content: template?.content ?? '' }, facts, exampleUrl(ctx))
+    personId === null
+      ? await placeholdersFrom(ctx, 'persons', {}, texts)
+      : await placeholdersOf(ctx, 'persons', personId, texts)
+  return fillCampaign(ctx, { subject, content: template?.content ?? '' }, facts, { url: exampleUrl(ctx), texts })
 }
 
 /**

@@ -45,12 +45,12 @@ const problemOf = async (ctx: Context, row: Ruled): Promise<string | null> =>
   (await audienceProblem(ctx, presentAudience(row))) ?? editorProblem(ctx, row.changed_by_id)
 
 /**
- * Starts every active campaign of the day in one transaction, and returns the runs. A campaign is
+ * Starts every active campaign of the days in one transaction, and returns the runs. A campaign is
  * skipped when its audience or its editor has a problem, or when a listener vetoes its run or
  * fails. A second call on the same day queues no e-mail twice, because an address gets one e-mail
  * per occurrence.
  */
-export const processDay = (ctx: Context, date: string, runAt?: Date): Promise<CampaignRun[]> =>
+export const processDay = (ctx: Context, dates: readonly string[], runAt?: Date): Promise<CampaignRun[]> =>
   transaction(ctx, async (ctx) => {
     const rows = await ctx.db
       .selectFrom('marketing_campaigns')
@@ -59,7 +59,7 @@ export const processDay = (ctx: Context, date: string, runAt?: Date): Promise<Ca
       .select(['audience_type', 'audience_filter', 'audience_tag_id', 'audience_import_id', 'changed_by_id'])
       .where('marketing_campaigns.is_active', '=', 1)
       .where('marketing_campaigns.email_template_id', 'is not', null)
-      .where((eb) => eb.or([eb('marketing_events.date', 'is', null), eb('marketing_events.date', '=', date)]))
+      .where((eb) => eb.or([eb('marketing_events.date', 'is', null), eb('marketing_events.date', 'in', [...dates])]))
       .orderBy('marketing_campaigns.id')
       .execute()
     const runs: CampaignRun[] = []
@@ -98,7 +98,7 @@ export async function processNow(ctx: Context, date: string): Promise<Counts> {
     .selectFrom('campaign_sends')
     .select(({ fn }) => fn.max('id').as('before'))
     .executeTakeFirstOrThrow()
-  const runs = await processDay(ctx, date, new Date(ctx.time.getTime() + headStartMs))
+  const runs = await processDay(ctx, [date], new Date(ctx.time.getTime() + headStartMs))
   const counts: Counts = { runs: runs.length, queued: 0, suppressed: 0 }
   for (const run of runs) {
     await queueAll(ctx, run)

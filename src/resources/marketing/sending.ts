@@ -14,6 +14,9 @@ import { today } from '../../kernel/values/format.ts'
 import { transaction } from '../../kernel/write/write.ts'
 import { MailDeferred, MailRefused, type OutboundMessage } from '../../mail/outbound.ts'
 import { withGracePeriod } from '../../mail/send-grace.ts'
+import type { Texts } from '../../texts/texts.ts'
+import { ownerOf, senderOf } from '../emails/sender.ts'
+import { textsOfPerson } from '../persons/language.ts'
 import { addressesIn, primaryAddressIn } from './addresses.ts'
 import { campaignText, draftOf, type FilledCampaign, fillCampaign } from './content.ts'
 import { placeholdersForEditor } from './editor.ts'
@@ -210,10 +213,11 @@ async function hand(current: () => Context, mail: Send, late: AbortSignal): Prom
       .where('state', 'in', ['sending', 'uncertain'])
       .execute()
   }
-  const filled = await fillNow(ctx, mail)
+  const texts = await textsOfPerson(ctx, mail.person_id)
+  const filled = await fillNow(ctx, mail, texts)
   if (typeof filled === 'string') return settle({ state: 'failed', error: filled })
   try {
-    await ctx.services.mailer.send(messageOf(ctx, mail, filled), late)
+    await ctx.services.mailer.send(await messageOf(ctx, mail, filled, texts), late)
   } catch (cause) {
     return settle(afterFailure(current(), mail, cause, late.aborted))
   }
@@ -241,26 +245,39 @@ function afterFailure(ctx: Context, { id, attempts }: Send, cause: unknown, isSt
 }
 
 /** Makes the text of an e-mail. Returns a sentence when it must not or cannot be sent. */
-async function fillNow(ctx: Context, { campaign_id, person_id, address }: Send): Promise<FilledCampaign | string> {
+async function fillNow(
+  ctx: Context,
+  { campaign_id, person_id, address }: Send,
+  texts: Texts,
+): Promise<FilledCampaign | string> {
   const draft = await draftOf(ctx, campaign_id)
   if (!draft) return 'The campaign or its template was deleted.'
-  const facts = await placeholdersForEditor(ctx, draft.changed_by_id, person_id ?? 0)
-  return typeof facts === 'string' ? facts : fillCampaign(ctx, draft, facts, unsubscribeUrl(ctx, address))
+  const facts = await placeholdersForEditor(ctx, draft.changed_by_id, person_id ?? 0, texts)
+  if (typeof facts === 'string') return facts
+  return fillCampaign(ctx, draft, facts, { url: unsubscribeUrl(ctx, address), texts })
 }
 
-function messageOf(ctx: Context, { address, message_id }: Send, { subject, content }: FilledCampaign): OutboundMessage {
-  const { mailFrom, mailFromName } = ctx.services.config
+async function messageOf(
+  ctx: Context,
+  { address, message_id, person_id }: Send,
+  { subject, content }: FilledCampaign,
+  texts: Texts,
+): Promise<OutboundMessage> {
+  const { mailFrom } = ctx.services.config
+  const from = await senderOf(ctx, await ownerOf(ctx, { lead_id: null, person_id }))
   const url = unsubscribeUrl(ctx, address)
   return {
     messageId: message_id,
     date: ctx.time,
-    from: { address: mailFrom, name: mailFromName },
+    from,
+    sender: mailFrom,
+    ...(from.isOwner && { replyTo: mailFrom }),
     to: [address],
     cc: [],
     bcc: [],
     subject,
     html: content,
-    text: campaignText(content, url),
+    text: campaignText(content, url, texts),
     references: [],
     headers: {
       'List-Unsubscribe': `<${url}>`,

@@ -9,6 +9,7 @@ import { checkReferences } from '../../kernel/resource/references.ts'
 import { transaction } from '../../kernel/write/write.ts'
 import { MailRefused } from '../../mail/outbound.ts'
 import { withGracePeriod } from '../../mail/send-grace.ts'
+import { textsOfPerson } from '../persons/language.ts'
 import { users } from '../users/resource.ts'
 import { campaigns } from './campaigns.ts'
 import { campaignText } from './content.ts'
@@ -35,7 +36,7 @@ export const testCampaign: Handler<'testCampaign'> = (ctx, { params, body }) =>
     const filled = await fillForPerson(ctx, campaign, personId)
     if (typeof filled === 'string') throw invalid({ person_id: [filled] })
     const subject = `${mark} ${filled.subject}`
-    const text = campaignText(filled.content, exampleUrl(ctx))
+    const text = campaignText(filled.content, exampleUrl(ctx), await textsOfPerson(ctx, personId))
     const mails = addresses.map((to) => ({
       payload: { campaign_id: campaign.id, to, subject, html: filled.content, text },
     }))

@@ -10,7 +10,9 @@ import { download } from '../../kernel/files/download.ts'
 import type { Handler, PublicGuards } from '../../kernel/handler.ts'
 import { escapeHtml, sourceHash } from '../../kernel/values/format.ts'
 import { isOfListener, transaction } from '../../kernel/write/write.ts'
+import type { TextKey, Texts } from '../../texts/texts.ts'
 import { subscribersWith } from '../persons/consent.ts'
+import { textsOfAddress } from '../persons/language.ts'
 import { persons } from '../persons/resource.ts'
 import { suppress } from './suppressions.ts'
 
@@ -59,25 +61,36 @@ body{margin:0;min-height:100vh;display:grid;place-items:center;background:Canvas
 main{width:min(28rem,90vw)}h1{font-size:1.5rem;margin:0 0 1rem}strong{overflow-wrap:anywhere}
 button{margin-top:1rem;padding:.6rem 1.2rem;font:inherit;font-weight:600;color:#fff;background:#0b6fa8;border:0;border-radius:.25rem;cursor:pointer}`
 
+/** Returns the content of the page. `sentence` returns a text with the address as HTML. */
+type Main = (say: Texts['say'], sentence: (key: TextKey) => string) => string
+
+/** Stands for the address in a text, until the text is HTML. */
+const mark = '\u0001'
+
 /**
  * Returns the page content that asks for confirmation. The form posts to the URL of the page, with
  * the request body that mail programs send (RFC 8058).
  */
-const question = (address: string, app: string): string => `
-<h1>Unsubscribe</h1>
-<p>Should <strong>${address}</strong> no longer receive mailings from ${app}?</p>
-<form method="post"><input type="hidden" name="List-Unsubscribe" value="One-Click"><button type="submit">Unsubscribe</button></form>`
+const question: Main = (say, sentence) => `
+<h1>${escapeHtml(say('unsubscribe.title'))}</h1>
+<p>${sentence('unsubscribe.question')}</p>
+<form method="post"><input type="hidden" name="List-Unsubscribe" value="One-Click"><button type="submit">${escapeHtml(say('unsubscribe.title'))}</button></form>`
 
-const answer = (address: string, app: string): string => `
-<h1>You are unsubscribed</h1>
-<p><strong>${address}</strong> no longer receives mailings from ${app}.</p>`
+const answer: Main = (say, sentence) => `
+<h1>${escapeHtml(say('unsubscribe.done_title'))}</h1>
+<p>${sentence('unsubscribe.done')}</p>`
 
-function page({ services: { config } }: Context, address: string, main: typeof question) {
-  const app = escapeHtml(config.appName)
+async function page(ctx: Context, address: string, main: Main) {
+  const { say, language, direction } = await textsOfAddress(ctx, address)
+  const app = ctx.services.config.appName
+  const sentence = (key: TextKey): string => {
+    const [before = '', after = ''] = say(key, { address: mark, app }).split(mark)
+    return `${escapeHtml(before)}<bdi><strong>${escapeHtml(address)}</strong></bdi>${escapeHtml(after)}`
+  }
   const body = `<!doctype html>
-<html lang="en">
-<head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><meta name="robots" content="noindex, nofollow"><title>Unsubscribe · ${app}</title><style>${style}</style></head>
-<body><main>${main(escapeHtml(address), app)}
+<html lang="${language}" dir="${direction}">
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><meta name="robots" content="noindex, nofollow"><title>${escapeHtml(`${say('unsubscribe.title')} · ${app}`)}</title><style>${style}</style></head>
+<body><main>${main(say, sentence)}
 </main></body>
 </html>
 `

@@ -35,6 +35,7 @@ export const organizations = defineResource(
   withAttributes('organizations', {
     noun: 'organization',
     table: 'organizations',
+    externalIds: { table: 'organization_external_ids', column: 'organization_id' },
     namedBy: { keys: { name: nameKey } },
     operations: {
       list: 'listOrganizations',
@@ -115,6 +116,7 @@ export const organizations = defineResource(
       persons_count: Number(row.persons_count),
       leads_count: Number(row.leads_count),
       custom_attributes: {},
+      external_ids: {},
       created_at: row.created_at,
       updated_at: row.updated_at,
       version: row.version,

@@ -1,7 +1,13 @@
 // The columns of the CSV export of persons.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
-import { type CsvColumns, contactPoints, nameColumn, recordColumns } from '../../kernel/resource/csv-cells.ts'
+import {
+  type CsvColumns,
+  contactPoints,
+  externalIds,
+  nameColumn,
+  recordColumns,
+} from '../../kernel/resource/csv-cells.ts'
 import { customColumns } from '../attributes/export-columns.ts'
 import { tagNames } from '../tags/columns.ts'
 
@@ -12,5 +18,6 @@ export const personColumns = async (ctx: Context): Promise<CsvColumns<Schema<'Pe
     organization: [nameColumn('organization')],
     user: [nameColumn('user')],
     tags: [tagNames],
+    external_ids: [externalIds],
     custom_attributes: await customColumns(ctx, 'persons'),
   })

@@ -57,7 +57,7 @@ export async function subscribersWith(ctx: Context, address: string): Promise<nu
 }
 
 /** Selects the persons of all owners who have one of the addresses. */
-async function personsWith(ctx: Context, addresses: readonly string[]) {
+export async function personsWith(ctx: Context, addresses: readonly string[]) {
   const query = { email: addresses }
   let people = ctx.db.selectFrom('persons')
   for (const condition of conditions(ctx, query, { email: await contactFilter('emails')(ctx) }, []))

@@ -26,6 +26,7 @@ import {
   saveUniquePoints,
 } from './contacts.ts'
 import { checkEmail, linkEmail } from './emails.ts'
+import { languageColumn } from './language.ts'
 import { hasPhoneNumberLike, savePhoneNumbers } from './phone-numbers.ts'
 import { searchDocument } from './search-document.ts'
 import { loadUnsubscribedAt } from './unsubscribed.ts'
@@ -85,6 +86,7 @@ async function planPerson(body: Body, writing: Writing<Row>) {
   await checkTagIds(ctx, errors, body.tag_ids)
   await checkEmail(writing, body.email_id)
   const user_id = await resolveOwnerId(writing, body.user_id)
+  const language = languageColumn(body.language, errors)
   const columns = {
     name: body.name,
     name_key: body.name === undefined ? undefined : textKey(body.name),
@@ -92,6 +94,8 @@ async function planPerson(body: Body, writing: Writing<Row>) {
     contact_numbers: current ? numbers && JSON.stringify(numbers) : JSON.stringify(numbers ?? []),
     job_title: body.job_title,
     job_title_key: body.job_title === undefined ? undefined : body.job_title === null ? null : textKey(body.job_title),
+    language,
+    language_key: language && textKey(language),
     user_id,
     ...consentColumns(ctx, body.subscribed, current),
   }
@@ -102,6 +106,7 @@ export const persons = defineResource(
   withAttributes('persons', {
     noun: 'person',
     table: 'persons',
+    externalIds: { table: 'person_external_ids', column: 'person_id' },
     namedBy: { keys: { name: nameKey, email: personsByEmail } },
     operations: {
       list: 'listPersons',
@@ -144,6 +149,7 @@ export const persons = defineResource(
       id: 'persons.id',
       name: 'persons.name_key',
       job_title: 'persons.job_title_key',
+      language: 'persons.language_key',
       organization_name: 'organizations.name_key',
       created_at: 'persons.created_at',
       updated_at: 'persons.updated_at',
@@ -153,6 +159,7 @@ export const persons = defineResource(
       email: contactFilter('emails'),
       phone: contactFilter('contact_numbers'),
       job_title: textField('persons.job_title_key'),
+      language: textField('persons.language_key'),
       organization_id: valueField('persons.organization_id'),
       user_id: valueField('persons.user_id'),
       tag_id: linkedField('person_tags', 'persons.id', 'person_id', 'tag_id'),
@@ -190,6 +197,7 @@ export const persons = defineResource(
         emails: JSON.parse(row.emails) as Schema<'ContactPoint'>[],
         contact_numbers: JSON.parse(row.contact_numbers) as Schema<'ContactPoint'>[],
         job_title: row.job_title,
+        language: row.language,
         organization_id: row.organization_id,
         organization:
           row.organization_id === null
@@ -211,6 +219,7 @@ export const persons = defineResource(
         quotes_count: Number(row.quotes_count),
         activities_count: Number(row.activities_count),
         custom_attributes: {},
+        external_ids: {},
         created_at: row.created_at,
         updated_at: row.updated_at,
         version: row.version,

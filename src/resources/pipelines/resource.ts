@@ -1,10 +1,8 @@
 // Pipelines and their stages. Exactly one pipeline is the default. When a stage or
 // pipeline is removed, its leads move to another stage.
 
-import { cachedQuery } from '../../../db/cached-query.ts'
-import type { Db } from '../../../db/store.ts'
 import type { Schema } from '../../contract/types.ts'
-import { all, defineRemoval, type RecordChange, removalOf } from '../../jobs/removals.ts'
+import { defineRemoval, removalOf } from '../../jobs/removals.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { isProtected, ValidationErrors } from '../../kernel/errors.ts'
 import type { Handler, Handlers } from '../../kernel/handler.ts'
@@ -14,42 +12,15 @@ import { flagField, textField, valueField } from '../../kernel/query/filter.ts'
 import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
 import { nameKey } from '../../kernel/resource/named-references.ts'
 import { uniqueName } from '../../kernel/resource/references.ts'
+import { replaceInRules } from '../../kernel/resource/replace-named.ts'
 import { currencyText } from '../../kernel/values/format.ts'
 import { fromSum } from '../../kernel/values/money.ts'
 import { textKey } from '../../kernel/values/names.ts'
 import { transaction, write } from '../../kernel/write/write.ts'
 import { deferredReply } from '../system/jobs.ts'
 import { leadTotals } from './lead-totals.ts'
-import { isFixedStage, planStages, type StagePlan, type StageRow } from './stages.ts'
-
-declare module '../../kernel/context.ts' {
-  interface SliceFunctions {
-    /** Moves a lead to another stage, as an update with its own events. */
-    moveUnseenLead: (ctx: Context, id: number, to: { stageId: number }) => Promise<void>
-  }
-}
-
-export const loadStages = (ctx: Context, pipelineId: number): Promise<StageRow[]> =>
-  ctx.db
-    .selectFrom('lead_pipeline_stages')
-    .select(['id', 'code', 'name', 'probability', 'sort_order'])
-    .where('lead_pipeline_id', '=', pipelineId)
-    .orderBy('sort_order')
-    .execute()
-
-const defaultPipelineFirst = cachedQuery((db: Db) =>
-  db.selectFrom('lead_pipelines').select('id').orderBy('is_default', 'desc').limit(1),
-)
-
-/**
- * Returns the id of the default pipeline. A new lead gets this pipeline if its request contains no
- * pipeline.
- */
-export async function defaultPipelineId(ctx: Context): Promise<number> {
-  const [holder] = await defaultPipelineFirst(ctx.db)
-  if (!holder) throw new Error('There is always a default pipeline.')
-  return holder.id
-}
+import { leadMoves, loadStages, type Moves, moveAll, movesOfDeletion, movesOfUpdate, type Successors } from './moves.ts'
+import { isFixedStage, planStages, type StagePlan } from './stages.ts'
 
 /**
  * Returns the stages of each pipeline in order, with the totals of the leads visible to the caller.
@@ -89,54 +60,6 @@ async function presentStages(ctx: Context, pipelineIds: readonly number[]): Prom
     })
   }
   return found
-}
-
-/**
- * The stages whose leads move, each with the stage that gets its leads. No leads can enter these
- * stages while a job moves the leads.
- */
-type Moves = ReadonlyMap<number, number>
-
-/** Returns the moves of an update that removes stages. */
-async function movesOfUpdate(ctx: Context, pipelineId: number, body: Schema<'PipelineUpdate'>): Promise<Moves> {
-  const present = await loadStages(ctx, pipelineId)
-  const { removed } = planStages(present, body.stages, new ValidationErrors())
-  const target = body.move_leads_to_stage_id ?? present.find(({ code }) => code === 'new')?.id
-  return new Map(removed.map(({ id }) => [id, target ?? id]))
-}
-
-/** Returns the moves of a deletion: to the stages of the default pipeline with the same code. */
-async function movesOfDeletion(ctx: Context, pipelineId: number): Promise<Moves> {
-  const targets = await loadStages(ctx, await defaultPipelineId(ctx))
-  const fallback = targets.find(({ code }) => code === 'new')
-  return new Map(
-    (await loadStages(ctx, pipelineId)).map(({ id, code }) => [
-      id,
-      targets.find((target) => target.code === code)?.id ?? fallback?.id ?? id,
-    ]),
-  )
-}
-
-/** Returns changes that move up to `limit` leads. */
-async function leadMoves(ctx: Context, moves: Moves, limit: number): Promise<RecordChange[]> {
-  if (moves.size === 0) return []
-  const rows = await ctx.db
-    .selectFrom('leads')
-    .select(['id', 'lead_pipeline_stage_id as stage'])
-    .where('lead_pipeline_stage_id', 'in', [...moves.keys()])
-    .orderBy('lead_pipeline_stage_id')
-    .orderBy('id')
-    .limit(limit)
-    .execute()
-  return rows.map(
-    ({ id, stage }) =>
-      (ctx) =>
-        ctx.services.slices.moveUnseenLead(ctx, id, { stageId: moves.get(stage) ?? stage }),
-  )
-}
-
-async function moveAll(ctx: Context, moves: Moves): Promise<void> {
-  for (const change of await leadMoves(ctx, moves, all)) await change(ctx)
 }
 
 async function saveStages(
@@ -315,10 +238,11 @@ async function clearDefault(ctx: Context): Promise<void> {
 /** A change of a pipeline that removes stages. Without a body, the whole pipeline is deleted. */
 interface StageRemoval {
   body?: Schema<'PipelineUpdate'>
+  successors?: Successors
 }
 
-const movesOf = (ctx: Context, id: number, { body }: StageRemoval): Promise<Moves> =>
-  body ? movesOfUpdate(ctx, id, body) : movesOfDeletion(ctx, id)
+const movesOf = (ctx: Context, id: number, { body, successors }: StageRemoval): Promise<Moves> =>
+  body ? movesOfUpdate(ctx, id, body) : movesOfDeletion(ctx, id, successors)
 
 /** Moves many leads out of stages and then removes these stages or their pipeline. */
 export const pipelineRemoval = defineRemoval<StageRemoval>({
@@ -360,14 +284,43 @@ const updatePipeline: Handler<'updatePipeline'> = (ctx, input) =>
     return deferredReply(ctx, jobId, 'The leads move to another stage; then the pipeline changes.')
   })
 
+/** Reads `stage_successors`. Throws 422 when a pair names a wrong stage. */
+async function readSuccessors(ctx: Context, pipelineId: number, pairs: readonly string[]): Promise<Successors> {
+  const own = new Set((await loadStages(ctx, pipelineId)).map(({ id }) => id))
+  const stages = await ctx.db.selectFrom('lead_pipeline_stages').select(['id', 'lead_pipeline_id']).execute()
+  const pipelineOf = new Map(stages.map((stage) => [stage.id, stage.lead_pipeline_id]))
+  const errors = new ValidationErrors()
+  const refuse = (text: string): void => errors.invalid('query.stage_successors', text)
+  const successors = new Map<number, number>()
+  for (const pair of pairs) {
+    const [stage = 0, successor = 0] = pair.split(':').map(Number)
+    const target = pipelineOf.get(successor)
+    if (!own.has(stage)) refuse(`The pipeline ${pipelineId} has no stage ${stage}.`)
+    else if (successors.has(stage)) refuse(`The stage ${stage} has two successors.`)
+    else if (target === undefined || own.has(successor)) refuse(`No other pipeline has a stage ${successor}.`)
+    else if (await isStageLeaving(ctx, target, successor)) refuse(`The stage ${successor} is being removed.`)
+    successors.set(stage, successor)
+  }
+  errors.throwIfAny()
+  return [...successors]
+}
+
 const deletePipeline: Handler<'deletePipeline'> = (ctx, input) =>
   transaction(ctx, async (ctx) => {
     const { id } = input.params
+    const { replace_with, stage_successors = [] } = input.query
     refuseDefault(await currentPipeline(ctx, id))
-    const jobId = await pipelineRemoval.startDeletion(ctx, id, {}, input.query.replace_with)
-    if (jobId !== null) await refuseNamedStages(ctx, await loadStages(ctx, id))
-    if (jobId === null) return pipelines.handlers.deletePipeline(ctx, input)
-    return deferredReply(ctx, jobId, 'The leads move to the default pipeline; then the pipeline is deleted.')
+    const successors = await readSuccessors(ctx, id, stage_successors)
+    const jobId = await pipelineRemoval.startDeletion(ctx, id, { successors }, replace_with)
+    for (const [stage, successor] of successors)
+      await replaceInRules(ctx, { entity: 'stages', id: stage }, successor, 'query.stage_successors')
+    if (jobId === null) {
+      // The deletion itself moves leads only by the codes of their stages.
+      if (successors.length > 0) await moveAll({ ...ctx, ifMatch: null }, await movesOfDeletion(ctx, id, successors))
+      return pipelines.handlers.deletePipeline(ctx, input)
+    }
+    await refuseNamedStages(ctx, await loadStages(ctx, id))
+    return deferredReply(ctx, jobId, 'The leads move to other stages; then the pipeline is deleted.')
   })
 
 export const handlers = {

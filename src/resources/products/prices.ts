@@ -1,12 +1,14 @@
 // Loads the product values that product lines of leads and items of quotes copy: name, SKU and
 // price.
 import type { Context } from '../../kernel/context.ts'
+import type { ValidationErrors } from '../../kernel/errors.ts'
 
 export interface PricedProduct {
   id: number
   name: string
   sku: string
   price: number
+  discontinued: number
 }
 
 /**
@@ -21,8 +23,18 @@ export async function loadPricedProducts(
   if (wanted.length === 0) return new Map()
   const rows = await ctx.db
     .selectFrom('products')
-    .select(['id', 'name', 'sku', 'price'])
+    .select(['id', 'name', 'sku', 'price', 'discontinued'])
     .where('id', 'in', wanted)
     .execute()
   return new Map(rows.map((row) => [row.id, row]))
+}
+
+/** Adds an error unless a new line can name the product. */
+export function refuseUnlessOffered(
+  product: PricedProduct | undefined,
+  id: number | null,
+  errors: ValidationErrors,
+): void {
+  if (!product) errors.invalid('product_id', `No product has id ${id}.`)
+  else if (product.discontinued === 1) errors.invalid('product_id', `The product ${product.name} is discontinued.`)
 }

@@ -3,7 +3,7 @@
 import { operations } from '../../contract/operations.gen.ts'
 import type { Schema } from '../../contract/types.ts'
 import { canCall } from '../../kernel/context.ts'
-import { importedField, linkedField, moneyField, textField, valueField } from '../../kernel/query/filter.ts'
+import { flagField, importedField, linkedField, moneyField, textField, valueField } from '../../kernel/query/filter.ts'
 import { defineResource } from '../../kernel/resource/define-resource.ts'
 import { nameKey, skuKey } from '../../kernel/resource/named-references.ts'
 import { unique } from '../../kernel/resource/references.ts'
@@ -18,6 +18,7 @@ export const products = defineResource(
   withAttributes('products', {
     noun: 'product',
     table: 'products',
+    externalIds: { table: 'product_external_ids', column: 'product_id' },
     namedBy: { keys: { name: nameKey, sku: skuKey } },
     operations: {
       list: 'listProducts',
@@ -47,6 +48,7 @@ export const products = defineResource(
       sku: textField('products.sku_key'),
       name: textField('products.name_key'),
       price: moneyField('products.price'),
+      discontinued: flagField('products.discontinued'),
       quantity: moneyField('products.quantity'),
       in_stock: valueField('products.in_stock'),
       available: valueField('products.available'),
@@ -62,7 +64,7 @@ export const products = defineResource(
       { text: 'products.description' },
     ],
     withoutColumn: { tag_ids: 'links' },
-    toRow: async ({ sku, name, description, quantity, price, tag_ids }, writing) => {
+    toRow: async ({ sku, name, description, quantity, price, discontinued, tag_ids }, writing) => {
       const { ctx, current, errors } = writing
       const key = sku === undefined ? undefined : textKey(sku)
       await unique(writing, {
@@ -84,6 +86,7 @@ export const products = defineResource(
           description,
           quantity: scaled(quantity),
           price: scaled(price),
+          ...(discontinued !== undefined && { discontinued: Number(discontinued) }),
         },
       }
     },
@@ -94,11 +97,13 @@ export const products = defineResource(
       description: row.description,
       quantity: fromScaled(row.quantity),
       price: fromScaled(row.price),
+      discontinued: row.discontinued === 1,
       in_stock: row.in_stock,
       allocated: row.allocated,
       available: row.available,
       tags: readTags(row.tags),
       custom_attributes: {},
+      external_ids: {},
       created_at: row.created_at,
       updated_at: row.updated_at,
       version: row.version,

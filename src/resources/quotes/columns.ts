@@ -4,6 +4,7 @@ import type { Context } from '../../kernel/context.ts'
 import {
   addressColumns,
   type CsvColumns,
+  externalIds,
   line,
   listColumn,
   nameColumn,
@@ -37,5 +38,6 @@ export const quoteColumns = async (ctx: Context): Promise<CsvColumns<Schema<'Quo
     ],
     leads: [listColumn('lead_ids', ({ leads }) => leads.map(({ id }) => id))],
     tags: [tagNames],
+    external_ids: [externalIds],
     custom_attributes: await customColumns(ctx, 'quotes'),
   })

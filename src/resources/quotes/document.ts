@@ -1,9 +1,11 @@
-// The layout of a printed quote as a pdfmake document, with English labels. All texts from users
-// and settings pass through the `Typesetter` (typeset.ts), which chooses fonts with the needed
-// glyphs. The functions read and write no files.
+// The layout of a printed quote as a pdfmake document, with labels in the language of the customer.
+// All texts pass through the `Typesetter` (typeset.ts), which chooses fonts with the needed glyphs.
+// The functions read and write no files.
 import type { Content, ContentTable, TableCell, TDocumentDefinitions } from 'pdfmake/interfaces.js'
 import type { Config } from '../../config/config.ts'
 import type { Schema } from '../../contract/types.ts'
+import { countryName } from '../../texts/countries.ts'
+import { type Messages, type TextKey, type Texts, textsIn } from '../../texts/texts.ts'
 import type { Company } from '../configuration/company.ts'
 import type { Typesetter } from './typeset.ts'
 
@@ -19,8 +21,12 @@ export interface PrintedQuote {
   organization: string | null
   /** The number of the quote that this one revises. */
   replaces: string | null
+  /** `locale` is that of the customer. */
   config: Settings
 }
+
+/** The input of the drawing subprocess: the quote, and the texts of its language. */
+export type TranslatedQuote = PrintedQuote & { language: string; messages: Messages }
 
 const ink = '#1f2937'
 const pale = '#6b7280'
@@ -32,10 +38,10 @@ const rule = '#d1d5db'
  */
 const letterRegions = new Set(['US', 'CA', 'MX', 'PH', 'CL', 'CO', 'CR', 'GT', 'NI', 'PA', 'PR', 'SV', 'VE', 'DO'])
 
-export function quoteDocument(printed: PrintedQuote, type: Typesetter): TDocumentDefinitions {
+export function quoteDocument(printed: TranslatedQuote, type: Typesetter): TDocumentDefinitions {
   const { quote, config, seller } = printed
-  const write = writers(config, type)
-  const title = `Quote ${quote.number ?? quote.id}`
+  const write = writers(config, type, textsIn({ ...printed, locale: config.locale }))
+  const title = write.say('quote.title', { number: quote.number ?? String(quote.id) })
   const foot = type.set(`${seller.name} · ${title}`)
   return {
     info: { title: `${title}: ${quote.subject}`, author: seller.name, creationDate: new Date(quote.updated_at) },
@@ -51,14 +57,14 @@ export function quoteDocument(printed: PrintedQuote, type: Typesetter): TDocumen
       style: 'small',
       columns: [
         { ...structuredClone(foot), alignment: 'left', width: '*' },
-        { text: `Page ${page} of ${pages}`, width: 'auto' },
+        { ...type.set(write.say('quote.page', { page, pages })), width: 'auto' },
       ],
     }),
     content: [
       {
         columns: [
-          { ...sellerBlock(seller, type), width: '*' },
-          { ...heading(printed, title, type), width: '*' },
+          { ...sellerBlock(seller, type, write), width: '*' },
+          { ...heading(printed, title, type, write), width: '*' },
         ],
         columnGap: 16,
       },
@@ -66,14 +72,15 @@ export function quoteDocument(printed: PrintedQuote, type: Typesetter): TDocumen
       facts(printed, type, write),
       items(quote, type, write),
       totals(quote, write),
-      ...terms(quote, type),
+      ...terms(quote, type, write),
     ],
   }
 }
 
 /** Returns the title, with the quote that this one replaces. */
-function heading({ quote, replaces }: PrintedQuote, title: string, type: Typesetter) {
-  const note = replaces === null ? [] : [`Revision ${quote.revision}, replaces ${replaces}`]
+function heading({ quote, replaces }: PrintedQuote, title: string, type: Typesetter, { say }: Writers) {
+  const { revision } = quote
+  const note = replaces === null ? [] : [say('quote.revision', { revision, number: replaces })]
   return {
     stack: [
       { ...type.set(title, 30), fontSize: 15, color: pale },
@@ -82,9 +89,9 @@ function heading({ quote, replaces }: PrintedQuote, title: string, type: Typeset
   }
 }
 
-function sellerBlock({ name, address, taxId, logo }: Company, type: Typesetter) {
+function sellerBlock({ name, address, taxId, logo }: Company, type: Typesetter, { say }: Writers) {
   const image = logo && `data:image/${logo[0] === 0x89 ? 'png' : 'jpeg'};base64,${Buffer.from(logo).toString('base64')}`
-  const about = [...address.split('\n'), taxId.trim() === '' ? '' : `Tax ID: ${taxId}`]
+  const about = [...address.split('\n'), taxId.trim() === '' ? '' : say('quote.tax_id', { id: taxId })]
   const stack: Content[] = [
     ...(image === null ? [] : [{ image, fit: [180, 60] as [number, number], margin: [0, 0, 0, 8] as Margin }]),
     { ...type.setBold(name, 30), ...atLeft, fontSize: 15 },
@@ -101,11 +108,11 @@ type Margin = [number, number, number, number]
 /**
  * Returns the description of the quote as printed terms, or nothing when the description is empty.
  */
-function terms({ description }: Quote, type: Typesetter): Content[] {
+function terms({ description }: Quote, type: Typesetter, { label }: Writers): Content[] {
   const lines = (description ?? '').split('\n')
   if (lines.every((line) => line.trim() === '')) return []
   return [
-    { text: 'TERMS', style: 'label', margin: [0, 22, 0, 3] },
+    { ...label('quote.terms'), margin: [0, 22, 0, 3] },
     ...lines.flatMap((line): Content[] =>
       line.trim() === '' ? [{ text: ' ' }] : partsOf(line).map((part) => type.set(part, 90)),
     ),
@@ -119,25 +126,23 @@ function terms({ description }: Quote, type: Typesetter): Content[] {
 const partsOf = (paragraph: string): string[] => paragraph.match(/.{1,1500}(?:\s|$)|.{1,1500}/gsu) ?? []
 
 function facts({ quote, date, organization }: PrintedQuote, type: Typesetter, write: Writers): Content {
-  const block = (label: string, lines: readonly string[]): Content => ({
-    stack: [
-      { text: label.toUpperCase(), style: 'label' },
-      ...lines.map((line) => ({ ...type.set(line, 22), ...atLeft })),
-    ],
+  const block = (key: TextKey, lines: readonly string[]): Content => ({
+    stack: [write.label(key), ...lines.map((line) => ({ ...type.set(line, 22), ...atLeft }))],
   })
   const { person, user, billing_address: billing, shipping_address: shipping } = quote
   const customer = [...(organization === null ? [] : [organization]), person.name]
+  const postal = (address: Schema<'Address'>): string[] => postalLines(address, write)
   return {
     columns: [
-      block('Bill to', [...customer, ...postal(billing)]),
-      block('Ship to', shipping ? [...customer, ...postal(shipping)] : ['Same as billing']),
-      block('Contact', user ? [user.name, user.email] : ['—']),
+      block('quote.bill_to', [...customer, ...postal(billing)]),
+      block('quote.ship_to', shipping ? [...customer, ...postal(shipping)] : [write.say('quote.same_as_billing')]),
+      block('quote.contact', user ? [user.name, user.email] : ['—']),
       {
         stack: [
-          block('Date', [write.day(date)]),
-          { ...box(block('Valid until', [write.day(quote.expiry_date)])), margin: [0, 8, 0, 0] },
+          block('quote.date', [write.day(date)]),
+          { ...box(block('quote.valid_until', [write.day(quote.expiry_date)])), margin: [0, 8, 0, 0] },
         ],
-        width: 76,
+        width: 88,
       },
     ],
     columnGap: 14,
@@ -147,11 +152,9 @@ function facts({ quote, date, organization }: PrintedQuote, type: Typesetter, wr
 
 const box = (content: Content) => ({ stack: [content] })
 
-const countries = new Intl.DisplayNames(['en'], { type: 'region' })
-
-function postal({ address, postcode, city, state, country }: Schema<'Address'>): string[] {
+function postalLines({ address, postcode, city, state, country }: Schema<'Address'>, write: Writers): string[] {
   const place = [[postcode, city].filter(Boolean).join(' '), state].filter(Boolean).join(', ')
-  return [...(address ?? '').split('\n'), place, country ? (countries.of(country) ?? country) : ''].filter(
+  return [...(address ?? '').split('\n'), place, country ? write.country(country) : ''].filter(
     (line) => line.trim() !== '',
   )
 }
@@ -164,10 +167,10 @@ function items({ items }: Quote, type: Typesetter, write: Writers): Content {
     })),
     noWrap: true,
   })
-  const head = ['Item', 'Quantity', 'Price', 'Discount', 'Tax', 'Amount'].map(
-    (label, column): TableCell => ({
-      text: label.toUpperCase(),
-      style: 'label',
+  const names = ['item', 'quantity', 'price', 'discount', 'tax', 'amount'] as const
+  const head = names.map(
+    (name, column): TableCell => ({
+      ...write.label(`quote.${name}`),
       margin: 0,
       alignment: column === 0 ? 'left' : 'right',
     }),
@@ -188,7 +191,14 @@ function items({ items }: Quote, type: Typesetter, write: Writers): Content {
     ),
     right(write.money(item.total)),
   ])
-  const none: TableCell[] = [{ text: 'No items.', colSpan: 6, style: 'small' }, '', '', '', '', '']
+  const none: TableCell[] = [
+    { ...type.set(write.say('quote.no_items')), colSpan: 6, style: 'small' },
+    '',
+    '',
+    '',
+    '',
+    '',
+  ]
   // Amounts do not wrap, so a table with very long amounts gets a smaller font.
   const longest = Math.max(
     0,
@@ -215,13 +225,14 @@ function totals(quote: Quote, write: Writers): Content {
       { ...set(write.money(amount)), alignment: 'right' as const, noWrap: true },
     ].map((cell) => (isLast ? { ...cell, fontSize: 12 } : cell))
   }
-  const label = percent === 0 ? 'Discount' : `Discount, ${write.percent(percent)} on all items included`
+  const { say } = write
+  const label = percent === 0 ? say('quote.discount') : say('quote.total_discount', { percent: write.percent(percent) })
   const body = [
-    row('Subtotal', quote.subtotal),
+    row(say('quote.subtotal'), quote.subtotal),
     ...(discount === 0 ? [] : [row(label, -discount)]),
     ...taxRows(quote, write).map(([label, amount]) => row(label, amount)),
-    ...(adjustment === 0 ? [] : [row('Adjustment', adjustment)]),
-    row('Total', quote.grand_total, true),
+    ...(adjustment === 0 ? [] : [row(say('quote.adjustment'), adjustment)]),
+    row(say('quote.total'), quote.grand_total, true),
   ]
   return {
     unbreakable: true,
@@ -239,9 +250,11 @@ function totals(quote: Quote, write: Writers): Content {
 
 /** Returns the label and the amount of the tax of each rate. */
 function taxRows({ taxes, tax_amount }: Quote, write: Writers): [label: string, amount: number][] {
-  if (tax_amount === 0 && taxes.length < 2) return [['Tax', 0]]
+  if (tax_amount === 0 && taxes.length < 2) return [[write.say('quote.tax'), 0]]
   return taxes.map(({ tax_percent: percent, taxable_amount, tax_amount }) => [
-    percent === null ? 'Tax' : `Tax, ${write.percent(percent)} on ${write.money(taxable_amount)}`,
+    percent === null
+      ? write.say('quote.tax')
+      : write.say('quote.tax_rate', { percent: write.percent(percent), amount: write.money(taxable_amount) }),
     tax_amount,
   ])
 }
@@ -259,11 +272,11 @@ const lines = (width: (row: number, count: number) => number): NonNullable<Conte
 type Writers = ReturnType<typeof writers>
 
 /**
- * Returns functions that format numbers and dates for the locale, with Latin digits. Amounts have
+ * Returns functions that write labels, numbers and dates, with Latin digits. Amounts have
  * the decimals of the currency. A unit price may have more decimals, so that readers can recompute
  * the amounts.
  */
-function writers({ locale, currency }: Settings, type: Typesetter) {
+function writers({ locale, currency }: Settings, type: Typesetter, { say, language }: Texts) {
   const digits = { numberingSystem: 'latn', maximumFractionDigits: 4 }
   const money = { numberingSystem: 'latn', style: 'currency', currency } as const
   const codes = { ...money, currencyDisplay: 'code' } as const
@@ -284,6 +297,9 @@ function writers({ locale, currency }: Settings, type: Typesetter) {
     numberingSystem: 'latn',
   })
   return {
+    say,
+    label: (key: TextKey) => ({ ...type.setBold(say(key).toLocaleUpperCase(language)), ...atLeft, style: 'label' }),
+    country: (code: string): string => countryName(code, { language }),
     money: amounts({}),
     price: amounts({ maximumFractionDigits: Math.max(decimals, 4) }),
     number: (value: number): string => numbers.format(value),

@@ -12,6 +12,7 @@ import { today } from '../../kernel/values/format.ts'
 import { transaction } from '../../kernel/write/write.ts'
 import { companyOf, type StoredCompany, withLogo } from '../configuration/company.ts'
 import { addFile, attachFile } from '../files/attach.ts'
+import { textsOfPerson } from '../persons/language.ts'
 import type { PrintedQuote } from './document.ts'
 
 /** The contents of a PDF in their stored form: the seller names its logo by the id of a file. */
@@ -22,7 +23,8 @@ export const printedDateOf = (ctx: Context, { sent_at, created_at }: Schema<'Quo
   today(new Date(sent_at ?? created_at), ctx.services.config.timezone)
 
 export async function documentOf(ctx: Context, quote: Schema<'Quote'>): Promise<QuoteDocument> {
-  const { appName, locale, currency } = ctx.services.config
+  const { appName, currency } = ctx.services.config
+  const { locale } = await textsOfPerson(ctx, quote.person_id)
   return {
     quote,
     date: printedDateOf(ctx, quote),

@@ -4,7 +4,7 @@ import type { Schema } from '../../contract/types.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import type { ValidationErrors } from '../../kernel/errors.ts'
 import { fromScaled, isAmount, scaled, toScaled } from '../../kernel/values/money.ts'
-import { loadPricedProducts, type PricedProduct } from '../products/prices.ts'
+import { loadPricedProducts, type PricedProduct, refuseUnlessOffered } from '../products/prices.ts'
 import { lineTotals, type QuoteRules } from './totals.ts'
 
 type Input = Schema<'QuoteItemInput'>
@@ -75,7 +75,7 @@ function planItem(
   if (productId === null && !row && input.id === undefined && !errors.isRefused('product_id'))
     for (const field of ['name', 'price'] as const)
       if (input[field] === undefined) errors.invalid(field, 'The field is required for an item without a product.')
-  if (isNewProduct && !product) errors.invalid('product_id', `No product has id ${productId}.`)
+  if (isNewProduct) refuseUnlessOffered(product, productId, errors)
   const kept = product ?? row
   const planned = {
     id: row?.id ?? null,

@@ -5,7 +5,7 @@ import { createRequire } from 'node:module'
 import { dirname, resolve, sep } from 'node:path'
 import pdfmake from 'pdfmake'
 import type { TFontDictionary } from 'pdfmake/interfaces.js'
-import { type PrintedQuote, quoteDocument } from './document.ts'
+import { quoteDocument, type TranslatedQuote } from './document.ts'
 import { loadFonts } from './fonts.ts'
 import { isDrawable } from './logo.ts'
 import { afterEachLine, type VirtualFileSystem } from './pdfmake-internals.ts'
@@ -20,7 +20,7 @@ pdfmake.setUrlAccessPolicy(() => false)
 pdfmake.setLocalAccessPolicy((path) => folders.some((folder) => resolve(path).startsWith(folder + sep)))
 afterEachLine(reorderLine)
 
-export async function run(given: PrintedQuote): Promise<Buffer> {
+export async function run(given: TranslatedQuote): Promise<Buffer> {
   const { logo } = given.seller
   const printed = { ...given, seller: { ...given.seller, logo: logo && isDrawable(logo) ? logo : null } }
   try {
@@ -32,7 +32,7 @@ export async function run(given: PrintedQuote): Promise<Buffer> {
   }
 }
 
-async function drawn(printed: PrintedQuote): Promise<Buffer> {
+async function drawn(printed: TranslatedQuote): Promise<Buffer> {
   const points = { all: new Set<number>(), bold: new Set<number>() }
   quoteDocument(printed, createCharacterCollector(points))
   const fonts = await loadFonts(virtualfs, points, printed.config.locale)

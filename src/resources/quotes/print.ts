@@ -6,7 +6,9 @@ import { download } from '../../kernel/files/download.ts'
 import { draw } from '../../kernel/files/drawing.ts'
 import type { Handler } from '../../kernel/handler.ts'
 import { programAt } from '../../kernel/runtime/offload.ts'
+import type { Texts } from '../../texts/texts.ts'
 import { withLogo } from '../configuration/company.ts'
+import { textsOfPerson } from '../persons/language.ts'
 import type { PrintedQuote } from './document.ts'
 import { documentOf, printedDateOf, sentPdf } from './documents.ts'
 import type * as Entry from './print.entry.ts'
@@ -19,9 +21,14 @@ const maxSubjectLength = 200
 
 export const printQuote: Handler<'printQuote'> = async (ctx, { params }) => {
   const quote = await quotes.get(ctx, params.id)
-  const drawn = (printed: PrintedQuote): Promise<Buffer> => draw(ctx, print, printed)
+  const textsOf = ({ locale }: PrintedQuote['config']): Promise<Texts> => ctx.services.textsFor(ctx, locale)
+  const drawn = async (printed: PrintedQuote): Promise<Buffer> => {
+    const { language, messages } = await textsOf(printed.config)
+    return draw(ctx, print, { ...printed, language, messages })
+  }
   const body = (await sentPdf(ctx, quote.id, drawn)) ?? (await drawn(await draft(ctx, quote)))
-  const parts = ['Quote', quote.number ?? [], shortened(quote.subject), printedDateOf(ctx, quote)].flat()
+  const { say } = await textsOfPerson(ctx, quote.person_id)
+  const parts = [say('quote.name'), quote.number ?? [], shortened(quote.subject), printedDateOf(ctx, quote)].flat()
   return download({ mediaType: 'application/pdf', body, name: `${parts.join('_')}.pdf` })
 }
 

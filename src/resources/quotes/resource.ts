@@ -16,6 +16,7 @@ import { withAttributes } from '../attributes/with-attributes.ts'
 import { leads } from '../leads/resource.ts'
 import { personRef } from '../persons/contacts.ts'
 import { persons } from '../persons/resource.ts'
+import { warnOfStock } from '../products/stock-warnings.ts'
 import { checkTagIds, readTags, setTags, tagsIn } from '../tags/tag-links.ts'
 import { resolveOwnerId, userRef } from '../users/owner.ts'
 import { pictureUrl } from '../users/picture.ts'
@@ -108,6 +109,7 @@ async function planTotals(body: QuoteBody, writing: Writing<Row>): Promise<RowPl
     return { columns: { taxes: current.taxes ?? JSON.stringify(taxesOf(present, rules)) } }
   // Without `items`, the stored items stay, and their totals are computed anew.
   const planned = await planItems(ctx, present, items ?? present.map(({ id }) => ({ id })), rules, errors)
+  if (items) await warnOfStock(ctx, planned, (index) => `items.${index}.quantity`)
   const lines = planned.map(({ total, discount_amount, tax_amount }) => ({
     total: BigInt(total),
     discount_amount: BigInt(discount_amount),
@@ -175,6 +177,8 @@ async function planQuote(body: QuoteBody, writing: Writing<Row>): Promise<RowPla
   const { subject, person_id, expiry_date, lead_id, status, revises } = body
   const totals = await planTotals(body, writing)
   await checkStatus(writing, body)
+  const isSold = (status === 'sent' || status === 'accepted') && status !== current?.status
+  if (isSold && current && !body.items) await warnOfStock(ctx, await loadItems(ctx, [current.id]), () => 'status')
   if (!revises && expiry_date && expiry_date !== current?.expiry_date && expiry_date < todayOf(ctx))
     errors.invalid('expiry_date', 'Must be today or later.')
   if (person_id !== current?.person_id) await checkReference(writing, 'person_id', person_id, persons)
@@ -207,6 +211,7 @@ export const quotes = defineResource(
   withAttributes('quotes', {
     noun: 'quote',
     table: 'quotes',
+    externalIds: { table: 'quote_external_ids', column: 'quote_id' },
     operations: {
       list: 'listQuotes',
       get: 'getQuote',
@@ -306,6 +311,7 @@ export const quotes = defineResource(
       leads: [],
       tags: readTags(row.tags),
       custom_attributes: {},
+      external_ids: {},
       created_at: row.created_at,
       updated_at: row.updated_at,
       version: row.version,

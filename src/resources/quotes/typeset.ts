@@ -60,7 +60,8 @@ export function createTypesetter(fonts: Fonts): Typesetter {
   const set: Typesetter['set'] = (text, longest) => {
     const plain = text.replaceAll(/\s+/g, ' ').trim()
     const { levels, isRightToLeft } = levelsOf(plain)
-    const pieces = piecesOf(plain, levels, fonts).map(({ text, font, level }) => ({
+    const words = piecesOf(plain, levels, fonts).flatMap((piece) => wordsOf(piece, longest))
+    const pieces = words.map(({ text, font, level }) => ({
       text: toDrawnOrder(text, level),
       font,
       level,
@@ -123,6 +124,12 @@ function piecesOf(text: string, levels: Uint8Array, fonts: Fonts): Piece[] {
 }
 
 const neutral = /^[\p{Script=Common}\p{Script=Inherited}]$/u
+
+/** Returns the words of a piece with a long word, so that only the long word breaks anywhere. */
+const wordsOf = (piece: Piece, longest: number | undefined): Piece[] =>
+  longest !== undefined && isLong(piece.text, longest)
+    ? piece.text.split(/(?<= )/).map((text) => ({ ...piece, text }))
+    : [piece]
 
 const isLong = (text: string, longest: number): boolean =>
   new RegExp(`[^\\s\\u{10000}-\\u{10ffff}]{${longest},}`, 'u').test(text) && !ideographic.test(text)

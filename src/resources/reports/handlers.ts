@@ -3,10 +3,8 @@
 import type { Query, Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { preferred } from '../../kernel/files/content-negotiation.ts'
-import { type Download, download } from '../../kernel/files/download.ts'
-import { draw } from '../../kernel/files/drawing.ts'
+import type { Download } from '../../kernel/files/download.ts'
 import type { Handlers } from '../../kernel/handler.ts'
-import { programAt } from '../../kernel/runtime/offload.ts'
 import { today } from '../../kernel/values/format.ts'
 import {
   type ChartContext,
@@ -19,16 +17,18 @@ import {
   shareChart,
   totalLeadsChart,
 } from './charts/charts.ts'
-import type * as DrawEntry from './charts/draw.entry.ts'
 import type { Chart } from './charts/draw.ts'
+import { chartReply, svg } from './charts/reply.ts'
+import type { Filter } from './engine.ts'
 import { type Period, readForecastPeriod, readOptionalPeriod, readPeriod } from './period.ts'
+import { queryReport } from './query.ts'
 import { revenueBy, topPersons, topProducts } from './rankings.ts'
 import { forecast, openByStage, overview, revenue, totalLeads } from './statistics.ts'
 
 type ReportQuery = Query<'getOverviewReport'>
 
 interface Report<Figures> {
-  figures: (ctx: Context, period: Period, filters: ReportQuery) => Promise<Figures>
+  figures: (ctx: Context, period: Period, filter: Filter) => Promise<Figures>
   chart: (figures: Figures, about: ChartContext) => Chart
   period?: typeof readPeriod
 }
@@ -36,9 +36,6 @@ interface Report<Figures> {
 interface Reply<Statistics, Range> {
   data: { statistics: Statistics; date_range: Range }
 }
-
-const svg = 'image/svg+xml'
-const drawChart = programAt<typeof DrawEntry>(import.meta.url, './charts/draw.entry')
 
 const rangeOf = ({ range }: Period): Schema<'ReportRange'> => range
 
@@ -55,42 +52,32 @@ const report =
   async (ctx: Context, { query }: { query: ReportQuery }): Promise<Reply<Statistics, Range> | Download> => {
     const { timezone, locale, currency } = ctx.services.config
     const period = readRange(query, today(ctx.time, timezone), timezone)
-    const found = await ctx.services.store.onReplica((db) => figures({ ...ctx, db }, period, query))
+    const { pipeline_id: pipeline, user_id: user } = query
+    const filter = { ...(pipeline && { lead_pipeline_id: [pipeline] }), ...(user && { user_id: [user] }) }
+    const found = await ctx.services.store.onReplica((db) => figures({ ...ctx, db }, period, filter))
     if (preferred(ctx, ['application/json', svg]) !== svg)
       return { data: { statistics: present(found), date_range: describeRange(period) } }
-    const wanted = chart(found, { period, tongue: { locale, currency } })
-    const body = await draw(ctx, drawChart, wanted)
-    return download({
-      mediaType: svg,
-      body,
-      name: `${wanted.name}.svg`,
-      disposition: 'inline',
-      // The SVG contains names of records. If a browser interpreted such a name as markup, this
-      // policy would keep scripts from running.
-      headers: { 'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; sandbox" },
-    })
+    return chartReply(ctx, chart(found, { period, tongue: { locale, currency } }))
   }
 
 const unchanged = <Statistics>(figures: Statistics): Statistics => figures
 
+const shares = (by: 'source' | 'type') =>
+  report(
+    {
+      figures: (ctx, period, filter) => revenueBy(ctx, period, filter, by),
+      chart: (found, about) => shareChart(found, about, by),
+    },
+    unchanged,
+  )
+
 export const handlers = {
+  queryReport,
   getOverviewReport: report({ figures: overview, chart: overviewChart }, unchanged),
   getRevenueStatsReport: report({ figures: revenue, chart: revenueChart }, unchanged),
   getTotalLeadsReport: report({ figures: totalLeads, chart: totalLeadsChart }, unchanged),
-  getRevenueBySourcesReport: report(
-    {
-      figures: (ctx, period, filters) => revenueBy(ctx, period, filters, 'lead_sources'),
-      chart: (shares, about) => shareChart(shares, about, 'source'),
-    },
-    unchanged,
-  ),
-  getRevenueByTypesReport: report(
-    {
-      figures: (ctx, period, filters) => revenueBy(ctx, period, filters, 'lead_types'),
-      chart: (shares, about) => shareChart(shares, about, 'type'),
-    },
-    unchanged,
-  ),
+  getRevenueBySourcesReport: shares('source'),
+  getRevenueByTypesReport: shares('type'),
   getTopSellingProductsReport: report({ figures: topProducts, chart: productsChart }, unchanged),
   getTopPersonsReport: report({ figures: topPersons, chart: personsChart }, unchanged),
   getOpenLeadsByStagesReport: report(

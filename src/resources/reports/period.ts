@@ -68,9 +68,51 @@ function yearAfter(day: string, zone: string): string {
   return days.find((each) => hasBoundaries(each, zone)) ?? '9999-12-30'
 }
 
-function checked(query: PeriodQuery, start: string, end: string, zone: string): Period {
+type Unit = 'day' | 'week' | 'month' | 'quarter' | 'year'
+
+/** Returns the first and last day of a calendar period such as `last_month`. */
+export function namedDays(name: Schema<'ReportPeriodName'>, today: string): Schema<'ReportDays'> {
+  const offsets = { last: -1, this: 0, next: 1 } as const
+  const [which, of = 'day'] = name === 'today' || name === 'yesterday' ? [name] : name.split('_')
+  const unit = of as Unit
+  const offset = which === 'yesterday' ? -1 : (offsets[which as keyof typeof offsets] ?? 0)
+  const first = dayOf(today)
+    .startOf(unit)
+    .plus({ [unit]: offset })
+  return { from: textOf(first), to: textOf(first.plus({ [unit]: 1 }).minus({ days: 1 })) }
+}
+
+/**
+ * Returns the period of two days. The period before whole months has as many months, and before
+ * other days as many days. Throws 422 for an invalid period.
+ */
+export function calendarPeriod({ from, to }: Schema<'ReportDays'>, zone: string): Period {
+  const period = checked({ start: from, end: to }, from, to, zone, 'to')
+  const [first, next] = [dayOf(from), dayOf(to).plus({ days: 1 })]
+  if (first.day !== 1 || next.day !== 1) return period
+  const months = Math.round(next.diff(first, 'months').months)
+  const previous_start = textOf(first.minus({ months }))
+  if (!hasBoundaries(previous_start, zone)) throw invalid({ to: [beyondCalendar] })
+  return { ...period, range: { ...period.range, previous_start } }
+}
+
+/** Returns the period before, as a period of its own. */
+export const previousPeriod = ({ range, zone }: Period): Period => ({
+  range: { ...range, start: range.previous_start, end: range.previous_end },
+  days: daysBetween(dayOf(range.previous_start), dayOf(range.previous_end)) + 1,
+  zone,
+})
+
+const beyondCalendar = 'The period and the one before it must lie within the years 1 to 9999.'
+
+function checked(
+  query: PeriodQuery,
+  start: string,
+  end: string,
+  zone: string,
+  field = query.end !== undefined ? 'query.end' : 'query.start',
+): Period {
   const [first, last] = [dayOf(start), dayOf(end)]
-  const field = query.end !== undefined ? 'query.end' : 'query.start'
   if (last < first) {
     const sentence = query.end !== undefined ? `Must be ${start} or later.` : `Must be ${end} or earlier.`
     throw invalid({ [field]: [sentence] })
@@ -84,7 +126,7 @@ function checked(query: PeriodQuery, start: string, end: string, zone: string): 
     previous_end: textOf(first.minus({ days: 1 })),
   }
   if (!hasBoundaries(range.previous_start, zone) || !hasBoundaries(end, zone))
-    throw invalid({ [field]: ['The period and the one before it must lie within the years 1 to 9999.'] })
+    throw invalid({ [field]: [beyondCalendar] })
   return { range, days, zone }
 }
 

@@ -5,7 +5,8 @@ import { operations } from '../../contract/operations.gen.ts'
 import type { Schema } from '../../contract/types.ts'
 import { type Context, canCall } from '../../kernel/context.ts'
 import { fromScaled, fromSum, sumOf, sumOrder } from '../../kernel/values/money.ts'
-import { type ReportFilters, withoutIndex, wonLeads } from './counted-leads.ts'
+import { type Filter, outcomes, rowOfWin, within, withoutIndex } from './engine.ts'
+import { type GroupRow, sumsByGroup } from './groups.ts'
 import { type Period, periodBounds } from './period.ts'
 
 const maxRanked = 5
@@ -14,70 +15,43 @@ const maxRanked = 5
 export async function revenueBy(
   ctx: Context,
   period: Period,
-  filters: ReportFilters,
-  by: 'lead_sources' | 'lead_types',
+  filter: Filter,
+  by: 'source' | 'type',
 ): Promise<Schema<'ReportShare'>[]> {
-  const column = by === 'lead_sources' ? 'lead_source_id' : 'lead_type_id'
-  const rows = await ctx.db
-    .selectFrom(wonBy(ctx, period, filters, column).as('won'))
-    // `by` may name either of two tables. The cast to one table is safe, because both tables have
-    // the columns `id` and `name`.
-    .innerJoin(`${by as 'lead_sources'} as named`, 'named.id', 'won.id')
-    .select(['named.id', 'named.name', 'won.sum'])
-    .orderBy('won.units', 'desc')
-    .orderBy('won.rest', 'desc')
-    .orderBy('named.id')
-    .execute()
-  return rows.map(({ id, name, sum }) => ({ id, name, revenue: fromSum(sum) }))
-}
-
-/** Selects the values of won leads, summed by a column of leads, with the keys of their order. */
-function wonBy(
-  ctx: Context,
-  period: Period,
-  filters: ReportFilters,
-  column: 'lead_source_id' | 'lead_type_id' | 'person_id',
-) {
-  const [units, rest] = sumOrder('leads.lead_value')
-  const id = withoutIndex(column)
-  return wonLeads(ctx, filters, periodBounds(period))
-    .where(id, 'is not', null)
-    .select([id.as('id'), sumOf('leads.lead_value').as('sum'), units.as('units'), rest.as('rest')])
-    .groupBy(id)
+  const rows = await sumsByGroup(ctx, outcomes('won'), by, { filter, bounds: periodBounds(period) })
+  const shares = rows.map(({ key, label, sum }: GroupRow) => ({ id: Number(key), name: label, revenue: fromSum(sum) }))
+  return shares.sort((one, other) => other.revenue - one.revenue || one.id - other.id)
 }
 
 /**
  * Ranks the products before it reads them. The lines of deleted products are one product if their
  * names and SKUs are equal.
  */
-export async function topProducts(
-  ctx: Context,
-  period: Period,
-  filters: ReportFilters,
-): Promise<Schema<'ReportProduct'>[]> {
-  const [units, rest] = sumOrder('lead_products.amount')
+export async function topProducts(ctx: Context, period: Period, filter: Filter): Promise<Schema<'ReportProduct'>[]> {
+  const amount = sql<number>`(line.amount * lead_outcomes.sign)`
+  const [units, rest] = sumOrder(amount)
   const ofDeleted = (column: 'name' | 'sku') =>
-    sql<string | null>`case when lead_products.product_id is null then ${sql.ref(`lead_products.${column}`)} end`
-  const ranked = wonLeads(ctx, filters, periodBounds(period))
-    .innerJoin('lead_products', 'lead_products.lead_id', 'leads.id')
+    sql<string | null>`case when line.product_id is null then ${sql.ref(`line.${column}`)} end`
+  const ranked = within(ctx, outcomes('won'), filter, periodBounds(period))
+    .innerJoin('lead_outcome_products as line', (join) => join.on('line.outcome_id', '=', rowOfWin))
     .select([
-      'lead_products.product_id as id',
-      ofDeleted('name').as('name'),
-      sumOf('lead_products.amount').as('sum'),
-      sumOf('lead_products.quantity').as('quantity'),
+      'line.product_id as id',
+      sql<string>`max(line.name)`.as('name'),
+      sumOf(amount).as('sum'),
+      sumOf(sql`(line.quantity * lead_outcomes.sign)`).as('quantity'),
       units.as('units'),
       rest.as('rest'),
     ])
-    .groupBy(['lead_products.product_id', ofDeleted('name'), ofDeleted('sku')])
+    .groupBy(['line.product_id', ofDeleted('name'), ofDeleted('sku')])
     .orderBy(units, 'desc')
     .orderBy(rest, 'desc')
-    .orderBy('lead_products.product_id')
+    .orderBy('line.product_id')
     .limit(maxRanked)
   const rows = await ctx.db
     .selectFrom(ranked.as('ranked'))
     .leftJoin('products', 'products.id', 'ranked.id')
     .select([
-      'ranked.id',
+      'products.id',
       sql<string>`coalesce(products.name, ranked.name)`.as('name'),
       'products.price',
       'ranked.sum',
@@ -96,13 +70,14 @@ export async function topProducts(
   }))
 }
 
-/** Ranks the persons before it reads them. */
-export async function topPersons(
-  ctx: Context,
-  period: Period,
-  filters: ReportFilters,
-): Promise<Schema<'ReportPerson'>[]> {
-  const ranked = wonBy(ctx, period, filters, 'person_id')
+/** Ranks the persons that exist before it reads them. */
+export async function topPersons(ctx: Context, period: Period, filter: Filter): Promise<Schema<'ReportPerson'>[]> {
+  const [units, rest] = sumOrder('lead_outcomes.amount')
+  const id = withoutIndex('lead_outcomes.person_id')
+  const ranked = within(ctx, outcomes('won'), filter, periodBounds(period))
+    .select([id.as('id'), sumOf('lead_outcomes.amount').as('sum'), units.as('units'), rest.as('rest')])
+    .groupBy(id)
+    .having(sql<boolean>`${id} in (select persons.id from persons)`)
     .orderBy('units', 'desc')
     .orderBy('rest', 'desc')
     .orderBy('id')

@@ -1,5 +1,5 @@
 // API handlers that list, retry and delete background jobs.
-import { deferred } from '../../contract/output/deferred.ts'
+import { withStatus } from '../../contract/output/status.ts'
 import type { Schema } from '../../contract/types.ts'
 import { isSequenceBusy, unblock } from '../../jobs/leases.ts'
 import { type Context, now } from '../../kernel/context.ts'
@@ -37,7 +37,7 @@ async function jobOf(ctx: Context, id: number): Promise<Row> {
 
 /** Returns the reply of an operation whose work a job continues after the response. */
 export const deferredReply = async (ctx: Context, jobId: number, message: string): Promise<Schema<'JobResult'>> =>
-  deferred({ data: present(await jobOf(ctx, jobId)), message })
+  withStatus({ data: present(await jobOf(ctx, jobId)), message }, 202)
 
 type Deletion = { params: { id: number }; query: { replace_with?: number | undefined } }
 

@@ -1,14 +1,19 @@
 // The JavaScript of web forms, as source text for browsers. `ownScript` submits a form on its own
 // page and shows the result. `embeddedScript` draws and submits a form on another site, in a shadow
 // root that isolates the styles. Both scripts use only browser APIs.
+import type { Texts } from '../../texts/texts.ts'
 import { formMarkup, formStyle } from './markup.ts'
 import type { PublicForm } from './public-form.ts'
+
+/** Returns a value as source text that cannot end the script element. */
+const script = (value: unknown): string => JSON.stringify(value).replaceAll('<', '\\u003c')
 
 /**
  * The source of `accordForm(form, address)`, which submits the form and shows the result. It sets
  * texts with `textContent`, so no text can contain HTML.
  */
-export const formScript = `function accordForm(form, address) {
+const formScript = ({ say }: Texts): string => `function accordForm(form, address) {
+  const texts = ${script({ failed: say('form.failed'), retry: say('form.retry'), busy: say('form.busy') })}
   const button = form.querySelector('button')
   const summary = form.querySelector('.problem')
   const show = (place, sentence) => { place.textContent = sentence; place.hidden = sentence === '' }
@@ -29,7 +34,7 @@ export const formScript = `function accordForm(form, address) {
     const inputs = [...place.querySelectorAll('input, select, textarea')]
     return inputs.find((each) => each.name === wanted) ?? inputs[0]
   }
-  const refuse = ({ errors = {}, detail, message }) => {
+  const refuse = ({ errors = {}, status }) => {
     const others = []
     let first
     for (const [name, sentences] of Object.entries(errors)) {
@@ -43,7 +48,7 @@ export const formScript = `function accordForm(form, address) {
       first ??= input
     }
     if (first) first.focus()
-    if (!first || others.length > 0) show(summary, others.join(' ') || detail || message || 'The form could not be sent.')
+    if (!first || others.length > 0) show(summary, others.join(' ') || (status === 429 ? texts.busy : texts.failed))
   }
   form.addEventListener('submit', async (event) => {
     event.preventDefault()
@@ -66,14 +71,14 @@ export const formScript = `function accordForm(form, address) {
         done.focus()
       }
     } catch {
-      show(summary, 'The form could not be sent. Please try again.')
+      show(summary, texts.retry)
     } finally {
       button.disabled = false
     }
   })
 }`
 
-export const ownScript = `${formScript}
+export const ownScript = (texts: Texts): string => `${formScript(texts)}
 const form = document.querySelector('form')
 if (form) accordForm(form, form.action)`
 
@@ -83,7 +88,7 @@ if (form) accordForm(form, form.action)`
  * the body.
  */
 export const embeddedScript = (form: PublicForm, address: string, zone: string): string => `(() => {
-${formScript}
+${formScript(form.texts)}
 const me = document.currentScript
 const address = me && me.src ? new URL('../${form.formId}', me.src).href : ${JSON.stringify(address)}
 const draw = () => {

@@ -10,6 +10,7 @@ import { embeddedScript } from './browser-script.ts'
 import { answerPage, formPage } from './page.ts'
 import { loadPublicForm, type PublicForm, presentPublicForm, requireActiveForm } from './public-form.ts'
 import { submit } from './submission.ts'
+import { inLanguage } from './visitor-errors.ts'
 
 /** The maximum number of submissions per minute from one IP address. */
 const limit = { scope: 'web-form', most: 10, windowMs: 60_000 }
@@ -48,13 +49,13 @@ const submitWebForm: Handler<'submitWebForm'> = async (ctx, { params, body }) =>
   const form = await loadPublicForm(ctx, params.form_id)
   // The field `website` is invisible, so only bots fill in this field. A bot gets the usual reply,
   // but nothing is stored.
-  if (body.website == null) await submit(ctx, form, body)
+  if (body.website == null) await inLanguage(form.texts, () => submit(ctx, form, body))
   const answer = successReply(form)
   return preferred(ctx, ['application/json', 'text/html']) === 'text/html' ? answerPage(form, answer) : answer
 }
 
-const successReply = ({ success: { action, content } }: PublicForm): { message: string; redirect?: string } =>
-  action === 'redirect' ? { message: 'Thank you.', redirect: content } : { message: content }
+const successReply = ({ texts, success: { action, content } }: PublicForm): { message: string; redirect?: string } =>
+  action === 'redirect' ? { message: texts.say('form.thanks'), redirect: content } : { message: content }
 
 export const handlers = {
   getPublicWebForm,

@@ -5,6 +5,16 @@ import { DateTime } from 'luxon'
 export const inputText = (value: unknown): string | undefined =>
   typeof value === 'string' || typeof value === 'number' ? String(value) : undefined
 
+/** Returns a number as a visitor types it in this locale. The separator of groups is left out. */
+export const typedNumber = (value: unknown, locale: string): string | undefined =>
+  typeof value === 'number'
+    ? new Intl.NumberFormat(locale, {
+        maximumFractionDigits: 20,
+        numberingSystem: 'latn',
+        useGrouping: false,
+      }).format(value)
+    : inputText(value)
+
 /** Returns one property of an address or contact point as text. */
 export const partOf = (value: unknown, part: string): string | undefined =>
   typeof value === 'object' && value !== null ? inputText((value as Record<string, unknown>)[part]) : undefined

@@ -2,7 +2,9 @@
 // JavaScript: the name of each input tells the server where the value belongs
 // (contract/input/form-fields.ts).
 import { escapeHtml as text } from '../../kernel/values/format.ts'
-import { inputText, localTime, partOf } from './initial-values.ts'
+import { countriesOf } from '../../texts/countries.ts'
+import type { Texts } from '../../texts/texts.ts'
+import { inputText, localTime, partOf, typedNumber } from './initial-values.ts'
 import type { PublicField, PublicForm } from './public-form.ts'
 
 type Attributes = Record<string, string | boolean | null | undefined>
@@ -23,22 +25,22 @@ const attributes = (all: Attributes): string =>
  */
 export function formMarkup(form: PublicForm, zone: string): string {
   const fields = form.fields.filter(({ isShown }) => isShown)
-  return `<form class="accord-form" method="post" action="../${text(form.formId)}">
+  return `<form class="accord-form" lang="${form.texts.language}" dir="${form.texts.direction}" method="post" action="../${text(form.formId)}">
 <h1>${text(form.title)}</h1>
 ${form.description === null ? '' : `<p class="description">${text(form.description)}</p>\n`}<p class="problem" role="alert" hidden></p>
-${fields.map((field) => fieldMarkup(field, zone)).join('\n')}
+${fields.map((field) => fieldMarkup(field, zone, form.texts)).join('\n')}
 <div class="elsewhere" aria-hidden="true"><label>Website <input name="website" tabindex="-1" autocomplete="off"></label></div>
 <button type="submit">${text(form.button)}</button>
 </form>`
 }
 
-function fieldMarkup(field: PublicField, zone: string): string {
+function fieldMarkup(field: PublicField, zone: string, texts: Texts): string {
   const { entity, key, label, isRequired } = field
   const id = `accord-${entity}-${key}`
   const mark = isRequired ? ' <span class="required" aria-hidden="true">*</span>' : ''
   const problem = `<p class="problem" id="${id}-problem" hidden></p>`
   const at = ` data-field="${text(`${entity}.${key}`)}"`
-  const control = controlOf(field, id, zone)
+  const control = controlOf(field, id, { zone, texts })
   if (field.attribute.type === 'boolean')
     return `<div class="field"${at}><label class="choice">${control} <span>${text(label)}${mark}</span></label>${problem}</div>`
   if (['address', 'multiselect', 'checkbox'].includes(field.attribute.type))
@@ -55,14 +57,19 @@ const autocomplete: Readonly<Record<string, string>> = {
 }
 
 const addressParts = [
-  ['address', 'Street and number', 'street-address'],
-  ['postcode', 'Postal code', 'postal-code'],
-  ['city', 'City', 'address-level2'],
-  ['state', 'State or province', 'address-level1'],
-  ['country', 'Country (two-letter code)', 'country'],
+  ['address', 'form.street', 'street-address'],
+  ['postcode', 'form.postcode', 'postal-code'],
+  ['city', 'form.city', 'address-level2'],
+  ['state', 'form.state', 'address-level1'],
+  ['country', 'form.country', 'country'],
 ] as const
 
-function controlOf(field: PublicField, id: string, zone: string): string {
+interface Surroundings {
+  zone: string
+  texts: Texts
+}
+
+function controlOf(field: PublicField, id: string, { zone, texts }: Surroundings): string {
   const { entity, key, attribute, placeholder, isRequired: required, initial, options } = field
   const name = `${entity}[${key}]`
   const own = autocomplete[`${entity}.${key}`]
@@ -91,19 +98,7 @@ function controlOf(field: PublicField, id: string, zone: string): string {
         )
         .join('')
     case 'address':
-      return addressParts
-        .map(
-          ([part, label, complete]) =>
-            `<label class="part" for="${id}-${part}">${label}</label><input${attributes({
-              id: `${id}-${part}`,
-              name: `${name}[${part}]`,
-              value: partOf(initial, part),
-              autocomplete: complete,
-              required: required && part !== 'state',
-              maxlength: part === 'country' ? '2' : null,
-            })}>`,
-        )
-        .join('')
+      return addressControls(field, id, texts)
     case 'email':
     case 'phone': {
       const type = attribute.type === 'email' ? 'email' : 'tel'
@@ -115,13 +110,37 @@ function controlOf(field: PublicField, id: string, zone: string): string {
       return input({ type: 'datetime-local', value: localTime(initial, zone) })
     case 'number':
     case 'price':
-      return input({ type: 'text', inputmode: 'decimal' })
+      return input({ type: 'text', inputmode: 'decimal', value: typedNumber(initial, texts.locale) })
     case 'url':
       return input({ type: 'url' })
     default:
       return input(textKinds[attribute.validation ?? ''] ?? { type: 'text' })
   }
 }
+
+function addressControls({ entity, key, initial, isRequired }: PublicField, id: string, texts: Texts): string {
+  return addressParts
+    .map(([part, label, complete]) => {
+      const value = partOf(initial, part)
+      const all = {
+        id: `${id}-${part}`,
+        name: `${entity}[${key}][${part}]`,
+        autocomplete: complete,
+        required: isRequired && part !== 'state',
+      }
+      const control =
+        part === 'country'
+          ? `<select${attributes(all)}><option value=""></option>${countryOptions(value, texts)}</select>`
+          : `<input${attributes({ ...all, value })}>`
+      return `<label class="part" for="${all.id}">${text(texts.say(label))}</label>${control}`
+    })
+    .join('')
+}
+
+const countryOptions = (chosen: string | undefined, texts: Texts): string =>
+  countriesOf(texts)
+    .map(([code, name]) => `<option${attributes({ value: code, selected: code === chosen })}>${text(name)}</option>`)
+    .join('')
 
 const textKinds: Readonly<Record<string, Attributes>> = {
   url: { type: 'url' },
@@ -160,7 +179,7 @@ export function formStyle({ colors }: PublicForm): string {
 .accord-form :is(input,select,textarea,button):focus-visible{outline:3px solid ${button}66;outline-offset:1px}
 .accord-form [aria-invalid=true]{border-color:${problem}!important}
 .accord-form .problem{margin:.3rem 0 0;font-size:.9375rem;color:${problem}}
-.accord-form .elsewhere{position:absolute;left:-9999px;width:1px;height:1px;overflow:hidden}
+.accord-form .elsewhere{position:absolute;inset-inline-start:-9999px;width:1px;height:1px;overflow:hidden}
 .accord-form button{margin:1.5rem 0 0;padding:.65rem 1.6rem;font:inherit;font-weight:600;color:${readableOn(button)};background:${button};border:0;border-radius:.4rem;cursor:pointer}
 .accord-form button[disabled]{opacity:.6;cursor:progress}
 .accord-form [hidden]{display:none}

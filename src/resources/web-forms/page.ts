@@ -16,7 +16,7 @@ interface Parts {
 function pageOf(form: PublicForm, { main, script, next }: Parts): Download {
   const style = `body{margin:0;padding:2rem 1rem;background:${form.colors.background_color ?? '#eef1f4'}}\n${formStyle(form)}`
   const html = `<!doctype html>
-<html lang="en">
+<html lang="${form.texts.language}" dir="${form.texts.direction}">
 <head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">${
     next === undefined ? '' : `<meta http-equiv="refresh" content="0;url=${text(next)}">`
   }<title>${text(form.title)}</title><style>${style}</style></head>
@@ -35,11 +35,11 @@ function pageOf(form: PublicForm, { main, script, next }: Parts): Download {
 }
 
 export const formPage = (form: PublicForm, zone: string): Download =>
-  pageOf(form, { main: formMarkup(form, zone), script: ownScript })
+  pageOf(form, { main: formMarkup(form, zone), script: ownScript(form.texts) })
 
 /** Returns the result page, or a page that redirects, after a submission without JavaScript. */
 export function answerPage(form: PublicForm, { message, redirect }: { message: string; redirect?: string }): Download {
-  const link = redirect === undefined ? '' : ` <a href="${text(redirect)}">Continue</a>`
+  const link = redirect === undefined ? '' : ` <a href="${text(redirect)}">${text(form.texts.say('form.continue'))}</a>`
   const main = `<div class="accord-form"><h1>${text(form.title)}</h1><p class="done" role="status">${text(message)}${link}</p></div>`
   return pageOf(form, { main, script: '', ...(redirect !== undefined && { next: redirect }) })
 }

@@ -3,6 +3,7 @@
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
+import type { Texts } from '../../texts/texts.ts'
 import { type Attribute, attributeSet, attributesOf } from '../attributes/attribute-set.ts'
 import { listChoosable } from '../attributes/lookups.ts'
 import { isFieldShown, isOrganizationName, requiresValue } from './field-visibility.ts'
@@ -26,6 +27,9 @@ export interface PublicField {
 
 export interface PublicForm {
   formId: string
+  /** The language of the form; null if it is that of the installation. */
+  language: string | null
+  texts: Texts
   title: string
   description: string | null
   button: string
@@ -72,6 +76,8 @@ export async function loadPublicForm(ctx: Context, formId: string): Promise<Publ
   }
   return {
     formId: row.form_id,
+    language: row.language,
+    texts: await ctx.services.textsFor(ctx, row.language),
     title: row.title,
     description: row.description,
     button: row.submit_button_label,
@@ -120,6 +126,7 @@ async function openField(ctx: Context, attribute: Attribute, field: Schema<'WebF
 
 export const presentPublicForm = (form: PublicForm): Schema<'PublicWebForm'> => ({
   form_id: form.formId,
+  language: form.texts.locale,
   title: form.title,
   description: form.description,
   submit_button_label: form.button,

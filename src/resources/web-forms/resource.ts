@@ -5,6 +5,7 @@ import { warn } from '../../kernel/context.ts'
 import { flagField, textField, valueField } from '../../kernel/query/filter.ts'
 import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
 import { textKey } from '../../kernel/values/names.ts'
+import { languageColumn } from '../persons/language.ts'
 import { loadFields, planFields, referencesInDefaults, replacingInDefaults, saveFields } from './fields.ts'
 import { loadFormAttributes, missingAttributeWarnings } from './missing-attributes.ts'
 
@@ -51,6 +52,7 @@ export const webForms = defineResource({
       title: body.title,
       title_key: body.title === undefined ? undefined : textKey(body.title),
       description: body.description,
+      language: languageColumn(body.language, writing.errors),
       submit_button_label: body.submit_button_label,
       submit_success_action: body.submit_success_action,
       submit_success_content: body.submit_success_content,
@@ -77,6 +79,7 @@ export const webForms = defineResource({
     form_id: row.form_id,
     title: row.title,
     description: row.description,
+    language: row.language,
     submit_button_label: row.submit_button_label,
     submit_success_action: row.submit_success_action as WebForm['submit_success_action'],
     submit_success_content: row.submit_success_content,

@@ -17,7 +17,7 @@ import { checkPerson, persons } from '../persons/resource.ts'
 import type { PublicField, PublicForm } from './public-form.ts'
 import { findNewPoints, rejectedValuesNote, withoutPaths } from './rejected-values.ts'
 import { isFirstSubmission } from './repeated-submissions.ts'
-import { isBlank, readFieldValue } from './submitted-values.ts'
+import { exampleNumber, isBlank, readFieldValue, unreadNumber } from './submitted-values.ts'
 
 /** The maximum length of the description of a lead, in characters. */
 const maxTextLength = 65_535
@@ -46,10 +46,11 @@ export async function submit(asked: Context, form: PublicForm, sent: Schema<'Web
 const store = (ctx: Context, form: PublicForm, sent: Schema<'WebFormSubmission'>): Promise<void> =>
   transaction(ctx, async (ctx) => {
     const errors = new ValidationErrors()
-    const said = reportOnce(errors)
+    const unread = new Set<string>()
+    const said = reportOnce(errors, unread)
     const values = {
-      persons: await valuesOf(ctx, form, 'persons', sent.persons, said),
-      leads: await valuesOf(ctx, form, 'leads', sent.leads ?? {}, said),
+      persons: await valuesOf(ctx, form, 'persons', sent.persons, said, unread),
+      leads: await valuesOf(ctx, form, 'leads', sent.leads ?? {}, said, unread),
     }
     const person = checked(ctx, 'createPerson', values.persons, withFormNames(said, 'persons'))
     const lead = form.createsLead
@@ -66,7 +67,9 @@ const store = (ctx: Context, form: PublicForm, sent: Schema<'WebFormSubmission'>
     const [known] = await knownPersons(ctx, person.emails)
     const left = known === undefined ? withoutPaths(person, taken.persons) : await findNewPoints(ctx, known, person)
     const excusing = await excusedFor(ctx, form, taken)
-    const personId = known ?? (await renameFindings('persons', () => persons.create(excusing, left.body))).id
+    const personId =
+      known ??
+      (await renameFindings('persons', () => persons.create(excusing, { language: form.language, ...left.body }))).id
     if (!lead) return
     const { body, gone } = withoutPaths(lead, taken.leads)
     const note = rejectedValuesNote(form, { persons: left.gone, leads: gone })
@@ -92,10 +95,11 @@ async function excusedFor(ctx: Context, form: PublicForm, taken: Record<Entity, 
  */
 async function valuesOf(
   ctx: Context,
-  { fields }: PublicForm,
+  { fields, texts: { locale } }: PublicForm,
   entity: Entity,
   sent: Json,
   errors: ValidationErrors,
+  unread: Set<string>,
 ): Promise<Json> {
   const own = fields.filter((field) => field.entity === entity)
   const shown = own.filter(({ isShown }) => isShown)
@@ -107,8 +111,13 @@ async function valuesOf(
   for (const field of own) {
     const { attribute, key, isRequired, isShown } = field
     const value = isShown
-      ? readFieldValue(attribute, Object.hasOwn(sent, key) ? sent[key] : undefined)
+      ? readFieldValue(attribute, Object.hasOwn(sent, key) ? sent[key] : undefined, locale)
       : await kept(ctx, field)
+    if (value === unreadNumber) {
+      errors.invalid(`${entity}.${key}`, `Must be a number such as ${exampleNumber(locale)}.`)
+      unread.add(`${entity}.${key}`)
+      continue
+    }
     const isMissing = isBlank(value) || (attribute.type === 'boolean' && value === false)
     if (isShown && isRequired && isMissing) errors.invalid(`${entity}.${key}`, 'The field is required.')
     if (value !== undefined) (attribute.isOwn ? custom : values)[key] = value
@@ -185,13 +194,13 @@ const fieldOf = (entity: Entity, field: string): string => `${entity}.${field.re
 
 /**
  * Returns a collection that passes each validation error to `errors` only once, because several
- * rules may report an identical error.
+ * rules may report an identical error. A field in `closed` takes no further errors.
  */
-function reportOnce(errors: ValidationErrors): ValidationErrors {
+function reportOnce(errors: ValidationErrors, closed: ReadonlySet<string>): ValidationErrors {
   const said = new Set<string>()
   const inner = new ValidationErrors()
   inner.invalid = (field, sentence) => {
-    if (said.has(field + sentence)) return
+    if (said.has(field + sentence) || closed.has(field)) return
     said.add(field + sentence)
     errors.invalid(field, sentence)
   }

@@ -2,7 +2,15 @@
 // as an empty text.
 import { flagIn } from '../../contract/input/flags.ts'
 import { booleans, isJsonObject } from '../../contract/input/normalize.ts'
+import { decimalSeparatorOf, readNumber } from '../../texts/numbers.ts'
 import type { Attribute } from '../attributes/attribute-set.ts'
+
+/** Stands for a text that is not a number in the language of the form. */
+export const unreadNumber = Symbol('unreadNumber')
+
+/** Returns a number as visitors write it in this locale, such as `1.234,50`. */
+export const exampleNumber = (locale: string): string =>
+  new Intl.NumberFormat(locale, { minimumFractionDigits: 2, numberingSystem: 'latn' }).format(1234.5)
 
 /**
  * Returns whether the value contains nothing but empty values, at every depth. A `label` does not
@@ -17,12 +25,15 @@ export function isBlank(value: unknown): boolean {
 }
 
 /**
- * Returns the value in the form that the API expects; undefined when it is empty. A value that
- * cannot be converted is returned unchanged, so that validation refuses it.
+ * Returns the value in the form that the API expects; undefined when it is empty. A text is a
+ * number in the language of the form, or `unreadNumber`. Any other value that cannot be converted
+ * is returned unchanged, so that validation refuses it.
  */
-export function readFieldValue({ type }: Pick<Attribute, 'type'>, sent: unknown): unknown {
+export function readFieldValue({ type }: Pick<Attribute, 'type'>, sent: unknown, locale: string): unknown {
   if (type === 'boolean') return readTick(sent)
   if (isBlank(sent)) return undefined
+  if ((type === 'number' || type === 'price') && typeof sent === 'string')
+    return readNumber(sent, decimalSeparatorOf(locale)) ?? unreadNumber
   if (type === 'select' || type === 'lookup') return idIn(sent)
   if (type === 'multiselect' || type === 'checkbox')
     return [sent]

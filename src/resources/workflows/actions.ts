@@ -4,10 +4,13 @@
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import type { ValidationErrors } from '../../kernel/errors.ts'
+import { checkReference } from '../../kernel/resource/references.ts'
 import { attributesOf } from '../attributes/attribute-set.ts'
 import { valueTypeOf } from '../attributes/types.ts'
 import { checkNamedRecords, toStored } from '../attributes/validate-values.ts'
 import { findUnknownPlaceholders } from '../email-templates/unknown-placeholders.ts'
+import { groups } from '../groups/resource.ts'
+import { users } from '../users/resource.ts'
 import type { Entity } from './comparable-fields.ts'
 import { readUpdateValue, type Target } from './update-values.ts'
 
@@ -25,6 +28,8 @@ const entitiesOf: Record<Id, readonly Entity[]> = {
   send_email_to_participants: ['activities'],
   add_tag: ['leads', 'persons', 'quotes'],
   add_note_as_activity: ['leads', 'persons', 'quotes'],
+  create_activity: ['leads', 'persons', 'quotes'],
+  notify: ['leads', 'activities', 'persons', 'quotes'],
   trigger_webhook: ['leads', 'activities', 'persons', 'quotes'],
 }
 
@@ -40,12 +45,32 @@ export const targetOf: Partial<Record<Id, Target>> = {
 const computed = new Set(['discount_amount', 'tax_amount', 'subtotal', 'grand_total'])
 export const maxLength = { tag: 50, note: 65535 }
 
-export const actionOf = ({ id, attribute, value, only_if_empty }: Input): Action => ({
+export const actionOf = ({ id, attribute, value, only_if_empty, activity, notice }: Input): Action => ({
   id,
   attribute: attribute ?? null,
   value: value ?? null,
   ...(only_if_empty && { only_if_empty }),
+  ...(activity && {
+    activity: {
+      type: activity.type,
+      title: activity.title ?? null,
+      comment: activity.comment ?? null,
+      due_in_days: activity.due_in_days ?? 0,
+      user_id: (activity.user_id ?? null) as number | null,
+    },
+  }),
+  ...(notice && {
+    notice: {
+      user_id: (notice.user_id ?? null) as number | null,
+      group_id: (notice.group_id ?? null) as number | null,
+      subject: notice.subject,
+      text: notice.text,
+    },
+  }),
 })
+
+/** The property with the details of an action that has no value. */
+const detailOf = { create_activity: 'activity', notify: 'notice' } as const
 
 /**
  * Adds a validation error for each invalid action. The actions in `known` are already stored and
@@ -69,9 +94,46 @@ export async function checkActions(
     const target = targetOf[action.id]
     if (!target && action.attribute !== null) below.invalid('attribute', 'Only an update action takes an attribute.')
     if (!target && action.only_if_empty) below.invalid('only_if_empty', 'Only an update action takes this.')
+    if (await checkDetails(ctx, entity, action, below)) continue
     if (target) await checkUpdate(ctx, target, action, below)
     else await checkValue(ctx, entity, action, below)
   }
+}
+
+/** Checks the details of the action. Returns whether it is an action that has details. */
+async function checkDetails(ctx: Context, entity: Entity, action: Action, errors: ValidationErrors): Promise<boolean> {
+  for (const [id, detail] of Object.entries(detailOf) as [Id, 'activity' | 'notice'][]) {
+    const before = errors.size
+    if (action[detail]) await checkDetail(ctx, entity, { [detail]: action[detail] }, errors)
+    if (action.id === id && !action[detail]) errors.invalid(detail, 'The field is required.')
+    else if (action.id !== id && action[detail] && errors.size === before)
+      errors.invalid(detail, `Only the action ${id} takes this.`)
+  }
+  if (!(action.id in detailOf)) return false
+  if (action.value !== null) errors.invalid('value', 'This action takes no value.')
+  return true
+}
+
+async function checkDetail(
+  ctx: Context,
+  entity: Entity,
+  { activity, notice }: Pick<Action, 'activity' | 'notice'>,
+  errors: ValidationErrors,
+): Promise<void> {
+  const below = errors.nested(activity ? 'activity' : 'notice')
+  const { type, title, comment } = activity ?? {}
+  if (type === 'file') below.invalid('type', 'A workflow cannot create a file.')
+  if (type === 'note' && !comment?.trim()) below.invalid('comment', 'The field is required.')
+  if (type !== undefined && type !== 'note' && !title?.trim()) below.invalid('title', 'The field is required.')
+  const { user_id = null } = activity ?? notice ?? {}
+  const group_id = notice?.group_id ?? null
+  if (user_id !== null) await checkReference({ ctx, errors: below }, 'user_id', user_id, users)
+  if (group_id !== null) await checkReference({ ctx, errors: below }, 'group_id', group_id, groups)
+  if (notice?.user_id && group_id !== null && !below.any) below.invalid('group_id', 'Name either a user or a group.')
+  const texts = { title, comment, subject: notice?.subject, text: notice?.text }
+  for (const [name, text] of Object.entries(texts))
+    for (const sentence of text ? await findUnknownPlaceholders(ctx, text, { entity }) : [])
+      below.invalid(name, sentence)
 }
 
 async function checkUpdate(

@@ -69,11 +69,12 @@ const builtInFields: Record<Entity, Readonly<Record<string, ComparableField>>> =
   },
   activities: {
     title: { kind: 'text' },
-    type: { kind: 'list', choices: ['note', 'call', 'meeting', 'lunch', 'file'] },
+    type: { kind: 'list', choices: ['note', 'call', 'meeting', 'lunch', 'task', 'file'] },
     location: { kind: 'text' },
     comment: { kind: 'text' },
     schedule_from: { kind: 'datetime' },
     schedule_to: { kind: 'datetime' },
+    due_at: { kind: 'datetime' },
     user_id: { kind: 'choice', lookup: 'users' },
     is_done: { kind: 'boolean' },
     notify: { kind: 'boolean' },

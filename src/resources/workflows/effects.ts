@@ -3,6 +3,7 @@
 import type { ActionEffect } from './action-subject.ts'
 import type { Action } from './actions.ts'
 import { emailActions } from './email-actions.ts'
+import { noticeAction } from './notice-action.ts'
 import { tagAndNoteActions } from './tag-and-note-actions.ts'
 import { updateActions } from './update-actions.ts'
 import { webhookActions } from './webhook-actions.ts'
@@ -12,4 +13,5 @@ export const effects: Record<Action['id'], ActionEffect> = {
   ...emailActions,
   ...tagAndNoteActions,
   ...webhookActions,
+  ...noticeAction,
 }

@@ -2,11 +2,13 @@
 // queues the e-mail.
 import type { Schema } from '../../contract/types.ts'
 import { type Context, canCall } from '../../kernel/context.ts'
+import type { Texts } from '../../texts/texts.ts'
 import { placeholdersFrom } from '../email-templates/placeholder-values.ts'
 import { fillIn, maxFilledLength } from '../email-templates/placeholders.ts'
 import { emailTemplates } from '../email-templates/resource.ts'
 import { emails } from '../emails/resource.ts'
 import { leads } from '../leads/resource.ts'
+import { textsOfPerson } from '../persons/language.ts'
 import { persons } from '../persons/resource.ts'
 import {
   type ActionEffect,
@@ -24,12 +26,13 @@ interface Recipient {
 }
 
 /**
- * Returns the subject and text of the template, filled in for the record. Throws a Problem when the
+ * Returns the subject and text of the template, filled in for the record in the language of the
+ * recipient. Throws a Problem when the
  * template is deleted or the result is too long.
  */
-async function contentOf(ctx: Context, { entity, record }: ActionSubject, { value }: Action) {
+async function contentOf(ctx: Context, { entity, record }: ActionSubject, { value }: Action, texts: Texts) {
   const template = await templateOf(ctx, value)
-  const facts = await placeholdersFrom(ctx, entity, record)
+  const facts = await placeholdersFrom(ctx, entity, record, texts)
   const subject = fillIn(template.subject, facts, 'text', maxFilledLength.subject)
   const content = fillIn(template.content, facts, 'html', maxFilledLength.content)
   if (!subject || !content)
@@ -49,13 +52,12 @@ async function send(
   action: Action,
   recipients: readonly Recipient[],
 ): Promise<{ email_ids: number[] }> {
-  const content = await contentOf(ctx, about, action)
   const attachments = ctx.uploads?.files.has(inviteKey) ? [inviteKey] : []
   const leadId = await leadOf(ctx, about)
   const sent: number[] = []
   for (const { addresses, personId } of recipients) {
     const mail = {
-      ...content,
+      ...(await contentOf(ctx, about, action, await textsOfPerson(ctx, personId))),
       to: addresses,
       attachments,
       lead_id: leadId,
@@ -101,17 +103,23 @@ async function personOf(ctx: Context, about: ActionSubject): Promise<Recipient> 
   return { addresses: points.map(({ value }) => value), personId }
 }
 
-async function ownerOf({ db }: Context, { entity, record }: ActionSubject): Promise<Recipient> {
+/** Returns the active owner of the record. Throws a Problem when there is none. */
+export async function activeOwnerOf({ db }: Context, { entity, record }: ActionSubject) {
   const { noun } = workflowResources[entity]
   if (typeof record.user_id !== 'number') throw actionRefused(`The ${noun} has no owner.`)
   const row = await db
     .selectFrom('users')
-    .select(['email', 'is_active'])
+    .select(['id', 'email', 'is_active'])
     .where('id', '=', record.user_id)
     .executeTakeFirst()
   if (row?.is_active !== 1) throw actionRefused(`The owner of the ${noun} is not active.`)
-  return { addresses: [row.email], personId: null }
+  return row
 }
+
+const ownerOf = async (ctx: Context, about: ActionSubject): Promise<Recipient> => ({
+  addresses: [(await activeOwnerOf(ctx, about)).email],
+  personId: null,
+})
 
 /**
  * Returns the participants that get the e-mail; the list may be empty. Throws a Problem when the

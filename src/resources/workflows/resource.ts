@@ -1,7 +1,7 @@
 // The configuration of workflows. triggers.ts starts runs of workflows, and run.ts
 // carries out each run.
 import type { Schema } from '../../contract/types.ts'
-import type { Context } from '../../kernel/context.ts'
+import { type Context, now } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
 import { flagField, textField, valueField } from '../../kernel/query/filter.ts'
 import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
@@ -15,10 +15,19 @@ import type { Entity } from './comparable-fields.ts'
 import { type Condition, checkConditions, conditionOf } from './conditions.ts'
 import { referencesOfWorkflow, replacingInWorkflow } from './references.ts'
 import { requireWorkflowAbilities } from './rights.ts'
+import { checkTiming, isTimed, type Timing } from './timing.ts'
 
 type Workflow = Schema<'Workflow'>
 type Body = Schema<'WorkflowUpdate'>
-type Row = { id: number; entity_type: string; event: string; conditions: string; actions: string; is_active: number }
+type Row = {
+  id: number
+  entity_type: string
+  event: string
+  conditions: string
+  actions: string
+  timing: string | null
+  is_active: number
+}
 
 const maxWorkflows = 200
 const triggers: Record<Entity, string> = {
@@ -31,9 +40,10 @@ const triggers: Record<Entity, string> = {
 const readConditions = (stored: string): Condition[] => (JSON.parse(stored) as Condition[]).map(conditionOf)
 const readActions = (stored: string): Action[] => (JSON.parse(stored) as Action[]).map(actionOf)
 
-const rulesIn = ({ conditions, actions }: Pick<Row, 'conditions' | 'actions'>) => ({
+const rulesIn = ({ conditions, actions, timing }: Pick<Row, 'conditions' | 'actions' | 'timing'>) => ({
   conditions: readConditions(conditions),
   actions: readActions(actions),
+  timing: JSON.parse(timing ?? 'null') as Timing | null,
 })
 
 /**
@@ -45,12 +55,18 @@ async function rulesOf(body: Body, { ctx, current, errors }: Writing<Row>) {
   const event = body.event ?? current?.event ?? ''
   if (!event.startsWith(triggers[entity])) errors.invalid('event', `Is not an event of ${entity}.`)
   const isSame = current?.entity_type === entity
-  const stored = current ? rulesIn(current) : { conditions: [], actions: [] }
+  const stored = current ? rulesIn(current) : { conditions: [], actions: [], timing: null }
   const conditions = body.conditions?.map(conditionOf) ?? stored.conditions
   const actions = body.actions?.map(actionOf) ?? stored.actions
+  const timing = body.timing === undefined && isTimed(event) ? stored.timing : (body.timing ?? null)
+  await checkTiming(ctx, { entity, event, timing }, errors)
   await checkConditions(ctx, entity, conditions, isSame ? stored.conditions : [], errors)
   await checkActions(ctx, entity, actions, isSame ? stored.actions : [], errors)
-  return { conditions: JSON.stringify(conditions), actions: JSON.stringify(actions) }
+  return {
+    conditions: JSON.stringify(conditions),
+    actions: JSON.stringify(actions),
+    timing: timing && JSON.stringify({ field: timing.field, days: timing.days }),
+  }
 }
 
 export const workflows = defineResource({
@@ -87,17 +103,20 @@ export const workflows = defineResource({
   toRow: async (body: Body, writing) => {
     const { ctx, current } = writing
     const about = { table: 'workflows', entity: 'workflows', noun: 'workflow' } as const
+    const rules = await rulesOf(body, writing)
+    const isNew = startsOver(body, current) || (current !== null && rules.timing !== current.timing)
     const columns = {
       ...(await uniqueName(writing, about, body.name)),
       description: body.description,
       entity_type: body.entity_type,
       event: body.event,
       condition_type: body.condition_type,
-      ...(await rulesOf(body, writing)),
+      ...rules,
       is_active: body.is_active === undefined ? undefined : Number(body.is_active),
       run_on_restore: body.run_on_restore === undefined ? undefined : Number(body.run_on_restore),
       sort_order: body.sort_order ?? (current ? undefined : await nextSortOrder(ctx)),
-      events_after: startsOver(body, current) ? await newestEvent(ctx) : undefined,
+      events_after: isNew ? await newestEvent(ctx) : undefined,
+      ...(isNew && { due_after: now(ctx), due_until: now(ctx) }),
     }
     const changer = changedById(ctx, columns, current)
     const entity = body.entity_type ?? current?.entity_type
@@ -113,6 +132,7 @@ export const workflows = defineResource({
     description: row.description,
     entity_type: row.entity_type as Workflow['entity_type'],
     event: row.event as Workflow['event'],
+    timing: rulesIn(row).timing,
     condition_type: row.condition_type as Workflow['condition_type'],
     conditions: readConditions(row.conditions),
     actions: readActions(row.actions),

@@ -41,7 +41,10 @@ function callsOf(id: Action['id'], entity: Entity): OperationId[] {
     case 'add_tag':
       return entity === 'activities' ? [] : [attaching[entity]]
     case 'add_note_as_activity':
+    case 'create_activity':
       return ['createActivity']
+    case 'notify':
+      return ['createEmail']
     case 'trigger_webhook':
       return ['getWebhook']
   }

@@ -1,6 +1,8 @@
-// Workflow actions that add a tag or a note to the record.
+// Workflow actions that add a tag, a note or another activity to the record.
+import { DateTime } from 'luxon'
 import type { Context } from '../../kernel/context.ts'
-import { fold } from '../../kernel/values/format.ts'
+import { stamp } from '../../kernel/runtime/clock.ts'
+import { fold, oneLine } from '../../kernel/values/format.ts'
 import { activities } from '../activities/resource.ts'
 import { placeholdersFrom } from '../email-templates/placeholder-values.ts'
 import { fillIn } from '../email-templates/placeholders.ts'
@@ -56,9 +58,50 @@ const addNote: ActionEffect = {
   async describe(ctx, about, action) {
     requireRecord(about)
     const note = await noteOf(ctx, about, action)
-    return `Add the note: ${note.length > 200 ? `${note.slice(0, 199)}…` : note}`
+    return `Add the note: ${shortened(note)}`
   },
 }
+
+const createActivity: ActionEffect = {
+  async act(ctx, about, action) {
+    requireRecord(about)
+    const activity = await activityOf(ctx, about, action)
+    const { id } = await activities.create(ctx, {
+      ...activity,
+      user_id: action.activity?.user_id ?? (await activeOwner(ctx, about)),
+      [linkOf[kindOf(about)]]: about.id,
+      allow_overlap: true,
+    })
+    return { activity_id: id }
+  },
+  async describe(ctx, about, action) {
+    requireRecord(about)
+    const { type, title, comment } = await activityOf(ctx, about, action)
+    return `Create the ${type}: ${shortened(title ?? comment ?? '')}`
+  },
+}
+
+async function activityOf(ctx: Context, { entity, record }: ActionSubject, { activity }: Action) {
+  if (!activity) throw actionRefused('The action has no activity.')
+  const { type, due_in_days } = activity
+  const facts = await placeholdersFrom(ctx, entity, record)
+  const filled = (text: string | null, most: number): string | null => {
+    if (text === null) return null
+    const found = fillIn(text, facts, 'text', most)
+    if (!found) throw actionRefused(`The ${type} is too long once it is filled in.`)
+    return found.filled
+  }
+  const title = filled(activity.title, 255)
+  const texts = { type, title: title && oneLine(title), comment: filled(activity.comment, maxLength.note) }
+  if (type === 'note') return texts
+  const day = DateTime.fromJSDate(ctx.time, { zone: ctx.services.config.timezone }).plus({ days: due_in_days })
+  const [first, last] = [day.startOf('day'), day.endOf('day')].map((time) => stamp(time.toJSDate()))
+  return type === 'task'
+    ? { ...texts, due_at: last ?? null }
+    : { ...texts, is_all_day: true, schedule_from: first ?? null, schedule_to: first ?? null }
+}
+
+const shortened = (text: string): string => (text.length > 200 ? `${text.slice(0, 199)}…` : text)
 
 async function noteOf(ctx: Context, { entity, record }: ActionSubject, { value }: Action): Promise<string> {
   const note = fillIn(String(value), await placeholdersFrom(ctx, entity, record), 'text', maxLength.note)
@@ -78,7 +121,8 @@ async function activeOwner({ db, user }: Context, { record }: ActionSubject): Pr
   return row?.is_active === 1 ? record.user_id : none
 }
 
-export const tagAndNoteActions = { add_tag: addTag, add_note_as_activity: addNote } satisfies Record<
-  string,
-  ActionEffect
->
+export const tagAndNoteActions = {
+  add_tag: addTag,
+  add_note_as_activity: addNote,
+  create_activity: createActivity,
+} satisfies Record<string, ActionEffect>

@@ -35,6 +35,8 @@ export const workflowTriggers: EventConsumer = {
       .selectFrom('workflows')
       .select(['id', 'name', 'event', 'entity_type', 'events_after', 'run_on_restore'])
       .where('is_active', '=', 1)
+      // timed-runs.ts starts the others itself, for the workflow whose time it is.
+      .where('timing', 'is', null)
       .where(sql.ref('event'), 'in', triggers)
       .orderBy('sort_order')
       .orderBy('id')
@@ -57,16 +59,18 @@ export const workflowTriggers: EventConsumer = {
   },
 }
 
+type Caused = Pick<EventSummary, 'id' | 'name' | 'entity_type' | 'workflow_run_id'>
+
 interface Asked {
   workflow: { id: number; name: string }
-  event: EventSummary & { entity_id: number }
+  event: Caused & { entity_id: number }
 }
 
 /**
  * Stores a run for each pair of workflow and event, and enqueues the runs that may start. The
  * number of SQL statements does not depend on the number of pairs.
  */
-async function plan(ctx: Context, asked: readonly Asked[]): Promise<void> {
+export async function plan(ctx: Context, asked: readonly Asked[]): Promise<void> {
   const at = now(ctx)
   const chainOf = await chains(
     ctx,
@@ -128,7 +132,7 @@ function loopReason(
  * Returns a function that gives the chain of runs that caused an event, latest run first. Each
  * query reads one generation of parent runs for all events.
  */
-async function chains({ db }: Context, events: readonly EventSummary[]): Promise<(event: EventSummary) => Run[]> {
+async function chains({ db }: Context, events: readonly Caused[]): Promise<(event: Caused) => Run[]> {
   const known = new Map<number, Run>()
   let wanted = new Set(events.flatMap(({ workflow_run_id: cause }) => cause ?? []))
   for (let depth = 0; wanted.size > 0 && depth <= maxChainLength; depth++) {

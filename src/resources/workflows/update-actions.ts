@@ -60,7 +60,7 @@ async function sentence(
   if (sent === null) return `Clear ${attribute.name} of ${of}.`
   const { value, errors } = readUpdateValue(ctx, target, attribute, sent)
   if (Object.keys(errors).length > 0) throw invalid(errors)
-  return `Set ${attribute.name} of ${of} to ${(await readableText(ctx, attribute, value)).slice(0, 200)}${isForEmpty ? ', where it is empty' : ''}.`
+  return `Set ${attribute.name} of ${of} to ${(await readableText(ctx, attribute, value, { texts: await ctx.services.textsFor(ctx) })).slice(0, 200)}${isForEmpty ? ', where it is empty' : ''}.`
 }
 
 /** Creates the action that sets an attribute of the record itself. */

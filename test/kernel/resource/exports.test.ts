@@ -315,13 +315,14 @@ describe('a CSV', () => {
       .values([attribute('sector', 'text', 2), attribute('seat', 'address', 1), attribute('heading', 'subheading', 3)])
       .execute()
     const { names } = await csv(server.admin, 'organizations', 'id=999999')
-    expect(names.slice(-9)).toEqual([
+    expect(names.slice(-10)).toEqual([
       'seat.address',
       'seat.country',
       'seat.state',
       'seat.city',
       'seat.postcode',
       'sector',
+      'external_ids',
       'created_at',
       'updated_at',
       'version',

@@ -54,9 +54,10 @@ export interface RowReading {
 
 /** Validates a row against the schema of its operation. Throws `ImportStop`. */
 function readRow(ctx: Context, { type, action }: ImportPlan, draft: RowDraft): RowReading {
-  // A lead without an id is always created. If the create body is invalid, the code below validates
-  // the row as an update, which reports the errors.
-  if (type === 'leads' && action === 'append' && (draft.id === undefined || draft.id === null)) {
+  // A lead without an id of either kind is always created. If the create body is invalid, the code
+  // below validates the row as an update, which reports the errors.
+  const hasId = (draft.id ?? draft.body.external_ids ?? null) !== null
+  if (type === 'leads' && action === 'append' && !hasId) {
     const body = validBodyOf(ctx, draft, operationOf(type, 'create'))
     if (body) return { keys: [], made: [], body }
   }

@@ -2,8 +2,9 @@
 // rule, and converts the text to the value of the field.
 import { unescapeFormula } from '../../../kernel/resource/csv-cells.ts'
 import { fold } from '../../../kernel/values/format.ts'
+import { currencyCodeIn } from '../../../texts/numbers.ts'
 import type { FileColumn } from '../map-columns/columns.ts'
-import { type CellFormats, currencyCodeIn } from '../read-cells/cell-formats.ts'
+import type { CellFormats } from '../read-cells/cell-formats.ts'
 import {
   type CellReader,
   readAddresses,

@@ -1,9 +1,10 @@
-// Finds the record of a row. Organizations match by name, products by SKU, and leads
-// by id. Persons match by e-mail address; rows without an address match by telephone number and
-// name. Records that the import's user cannot see never match, and their unique values are refused
-// as taken.
+// Finds the record of a row. A record with an external id of the row matches first. Otherwise
+// organizations match by name, products by SKU, and leads by id. Persons match by e-mail address;
+// rows without an address match by telephone number and name. Records that the import's user cannot
+// see never match, and their unique values are refused as taken.
 import { phoneKeys } from '../../../../db/schema/phone-numbers.ts'
 import type { Context } from '../../../kernel/context.ts'
+import { externalIdText } from '../../../kernel/resource/external-ids.ts'
 import { addressKey } from '../../../kernel/values/format.ts'
 import { hasFoldedKey, searchFold, textKey } from '../../../kernel/values/names.ts'
 import { organizationsLike } from '../../organizations/resource.ts'
@@ -13,14 +14,33 @@ import { keyColumns } from '../map-columns/columns.ts'
 import type { ImportAction, ImportType } from '../settings.ts'
 
 interface MatchFields {
+  external_ids?: Readonly<Record<string, string | null>> | null
   emails?: readonly { value: string | null }[] | null
   contact_numbers?: readonly { value: string | null }[] | null
   name?: string | null
   sku?: string | null
 }
 
-/** Returns the match keys of a row. A row without match keys creates a record. */
+const externalPrefix = 'external:'
+const isExternal = (key: string): boolean => key.startsWith(externalPrefix)
+
+/**
+ * Returns the match keys of a row: its external ids, and the keys by which records of its type
+ * match without them. A row without match keys creates a record.
+ */
 export function matchKeysOf(
+  ctx: Context,
+  settings: { type: ImportType; action: ImportAction },
+  draft: RowDraft,
+  body: MatchFields,
+): string[] {
+  // A cell without external ids is still a text, which the schema refuses.
+  const ids = typeof body.external_ids === 'object' ? Object.entries(body.external_ids ?? {}) : []
+  const external = ids.flatMap(([source, id]) => (id === null ? [] : [externalPrefix + externalIdText(source, id)]))
+  return [...external, ...ownKeysOf(ctx, settings, draft, body)]
+}
+
+function ownKeysOf(
   ctx: Context,
   { type, action }: { type: ImportType; action: ImportAction },
   draft: RowDraft,
@@ -72,18 +92,49 @@ export async function findRecord(
   draft: RowDraft,
   keys: readonly string[],
 ): Promise<number | null> {
+  const resource = ctx.services.resources.get(type)
+  const seenOf = async (ids: readonly number[]): Promise<number[]> => [
+    ...((await resource?.visibleIds(ctx, ids)) ?? []),
+  ]
+  const external = keys.filter(isExternal).map((key) => key.slice(externalPrefix.length))
+  const byExternal = await seenOf(external.length > 0 ? await idsByExternalId(ctx, type, external) : [])
+  if (byExternal.length > 1)
+    throw rowRefused(draft, 'external_ids', 'These external ids belong to several records.', 'unique_violation')
+  if (byExternal[0] !== undefined) return byExternal[0]
+  return findByOwnKey(
+    ctx,
+    { type, action },
+    draft,
+    keys.filter((key) => !isExternal(key)),
+    seenOf,
+  )
+}
+
+async function findByOwnKey(
+  ctx: Context,
+  { type, action }: { type: ImportType; action: ImportAction },
+  draft: RowDraft,
+  keys: readonly string[],
+  seenOf: (ids: readonly number[]) => Promise<number[]>,
+): Promise<number | null> {
   const column = keyColumns[type][action]
   if (keys.length === 0 && action === 'delete') throw rowRefused(draft, column, 'The field is required.')
   if (keys.length === 0) return null
-  const resource = ctx.services.resources.get(type)
-  const seen = [...((await resource?.visibleIds(ctx, await idsOf(ctx, type, keys))) ?? [])]
+  const seen = await seenOf(await idsOf(ctx, type, keys))
   if (seen.length > 1)
     throw rowRefused(draft, isNumber(keys) ? 'contact_numbers' : column, ambiguous(type, keys), 'unique_violation')
   if (seen[0] !== undefined) return seen[0]
-  const noun = resource?.noun ?? type
+  const noun = ctx.services.resources.get(type)?.noun ?? type
   if (type === 'leads') throw rowRefused(draft, 'id', `No ${noun} has id ${keys[0]}.`, 'not_found')
   if (action === 'delete') throw rowRefused(draft, column, `There is no such ${noun}.`, 'not_found')
   return null
+}
+
+/** Returns the ids of the records with one of these external ids, without a visibility check. */
+async function idsByExternalId(ctx: Context, type: ImportType, texts: readonly string[]): Promise<number[]> {
+  const find = ctx.services.resources.get(type)?.namedBy?.keys.external_id
+  if (typeof find !== 'function') return []
+  return [...new Set([...(await find(ctx, texts)).values()].flat())]
 }
 
 async function idsOf(ctx: Context, type: ImportType, keys: readonly string[]): Promise<number[]> {

@@ -17,6 +17,7 @@ import {
   readCountryCode,
   readDate,
   readDecimal,
+  readExternalIds,
   readLines,
   readMoment,
   readNames,
@@ -113,7 +114,7 @@ export function builtInColumns(contract: object, type: ImportType): ImportColumn
     const read = readerOf(resolved(contract, property) as OpenSchema)
     return own.has(name) || read === undefined || property['x-alias'] !== undefined ? [] : [column(name, read)]
   })
-  return [...derived, ...further[type]]
+  return [...derived, column('external_ids', readExternalIds), ...further[type]]
 }
 
 /** Returns the columns of `builtInColumns` under their old names. */

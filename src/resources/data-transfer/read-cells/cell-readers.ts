@@ -88,6 +88,16 @@ export const readNumbers = pointsReader(splitNumbers, phoneKey)
 export const readNames: CellReader = (cell) => entriesOf(cell, splitNames).map(String)
 
 /**
+ * Parses external ids, `hubspot:123`. An entry without a system, or two of one system, leave the
+ * text unchanged, so that the validator refuses it.
+ */
+export const readExternalIds: CellReader = (cell) => {
+  const entries = entriesOf(cell, splitNames).map((entry) => /^([^:]+):(.+)$/.exec(String(entry)))
+  const ids = new Map(entries.map((entry) => [entry?.[1]?.trim() ?? '', entry?.[2]?.trim() ?? '']))
+  return entries.includes(null) || ids.size < entries.length ? cell : Object.fromEntries(ids)
+}
+
+/**
  * Returns a reader for an option by id or name. Any other text stays unchanged, so that the
  * validator refuses it and lists the valid ids.
  */

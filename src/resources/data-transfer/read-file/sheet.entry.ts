@@ -24,11 +24,14 @@ interface Sheet {
 const numberText = (text: string): string =>
   /^-?\d{1,15}$/.test(text) ? text : String(Number(Number(text).toPrecision(15)))
 
-/** Formats a date, or a local date and time without a zone, rounded to the second. */
+/** Formats a date, or a local date and time without a zone, rounded to the millisecond. */
 function dateText(date: Date): string {
-  const rounded = Math.round(date.getTime() / 1000) * 1000
+  const rounded = Math.round(date.getTime())
   if (!Number.isFinite(rounded) || Math.abs(rounded) > 8.64e15) return ''
-  const [day = '', time] = new Date(rounded).toISOString().slice(0, -5).split('T')
+  const [day = '', time = ''] = new Date(rounded)
+    .toISOString()
+    .replace(/(\.000)?Z$/, '')
+    .split('T')
   return time === '00:00:00' ? day : `${day}T${time}`
 }
 

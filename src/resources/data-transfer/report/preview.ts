@@ -1,6 +1,6 @@
 // Counts what a validation would do to the records, and the stored values that it would replace.
 import type { Schema } from '../../../contract/types.ts'
-import type { AccordEvent } from '../../../kernel/write/events.ts'
+import type { AccordEvent, Snapshot } from '../../../kernel/write/events.ts'
 import type { RowResult } from '../apply-rows/apply-row.ts'
 import type { ImportType } from '../settings.ts'
 
@@ -27,8 +27,10 @@ export function addRow(
   const changes = own.filter(({ before, changed, entity }) => !before || entity === null || changed?.length !== 0)
   preview[did === 'updated' && changes.length === 0 ? 'unchanged' : did]++
   if (did !== 'updated') return
-  const fields = changes.flatMap(({ before, changed = [] }) =>
-    changed.filter((key) => !changed.includes(`${key}_id`) && !isEmpty(valueAt(before ?? {}, key))),
+  const fields = changes.flatMap(({ before, entity, changed = [] }) =>
+    changedPlaces(changed, before ?? {}, entity ?? {}).filter(
+      (key) => !changed.includes(`${key}_id`) && !isEmpty(valueAt(before ?? {}, key)),
+    ),
   )
   for (const field of new Set(fields)) addConflict(preview, { field, count: 1, row })
 }
@@ -45,13 +47,18 @@ function addConflict({ conflicts }: Preview, { field, count, row }: Preview['con
   else conflicts.push({ field, count, row })
 }
 
-const attributePrefix = 'custom_attributes.'
+/** Returns the changed keys, with `external_ids` as `external_ids.<source>` for each changed id. */
+export const changedPlaces = (changed: readonly string[], before: Snapshot, after: Snapshot): string[] =>
+  changed.flatMap((key) => {
+    if (key !== 'external_ids') return key
+    const sources = new Set([before, after].flatMap(({ external_ids: ids }) => Object.keys(ids ?? {})))
+    return [...sources].map((source) => `${key}.${source}`).filter((at) => valueAt(before, at) !== valueAt(after, at))
+  })
 
-/** Returns the value of a changed key in a snapshot: a field, or `custom_attributes.<code>`. */
-export function valueAt(snapshot: Readonly<Record<string, unknown>>, key: string): unknown {
-  if (!key.startsWith(attributePrefix)) return snapshot[key]
-  const attributes = snapshot.custom_attributes as Readonly<Record<string, unknown>> | undefined
-  return attributes?.[key.slice(attributePrefix.length)]
+/** Returns the value of a field of a snapshot, or of a part of it: `custom_attributes.<code>`. */
+export function valueAt(snapshot: Snapshot, key: string): unknown {
+  const [, field = key, part] = /^([^.]+)\.(.+)$/.exec(key) ?? []
+  return part === undefined ? snapshot[field] : (snapshot[field] as Snapshot | undefined)?.[part]
 }
 
 const isEmpty = (value: unknown): boolean =>

@@ -1,12 +1,7 @@
 // Detects the formats of dates and numbers from the values of a file. When the values are
 // ambiguous, the user must set the format.
-import {
-  type DateFormat,
-  type DecimalSeparator,
-  dateParts,
-  isIso,
-  withoutCurrency,
-} from '../read-cells/cell-formats.ts'
+import { type DecimalSeparator, withoutCurrency } from '../../../texts/numbers.ts'
+import { type DateFormat, dateParts, isIso } from '../read-cells/cell-formats.ts'
 
 export interface ColumnValues {
   header: string

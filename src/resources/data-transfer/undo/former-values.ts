@@ -1,10 +1,10 @@
 // Computes the body that gives a record the values that it had before an import, without the fields
 // that were changed since.
 import { bodyKeys, bodyReader } from '../../../contract/input/body-reader.ts'
-import type { OperationId } from '../../../contract/types.ts'
+import type { OperationId, Schema } from '../../../contract/types.ts'
 import type { Context } from '../../../kernel/context.ts'
-import { valueAt } from '../report/preview.ts'
-import type { Remainder } from './undo-record.ts'
+import type { Snapshot } from '../../../kernel/write/events.ts'
+import { changedPlaces, valueAt } from '../report/preview.ts'
 
 /** A change in the event log, with snapshots and changed keys as JSON. */
 export interface LoggedChange {
@@ -15,10 +15,9 @@ export interface LoggedChange {
   related_id: number | null
 }
 
-type Snapshot = Readonly<Record<string, unknown>>
 type Body = Record<string, unknown>
+export type Remainder = Pick<Schema<'ImportRemainder'>, 'field' | 'reason' | 'message'>
 
-const attributePrefix = 'custom_attributes.'
 const isSame = (one: unknown, other: unknown): boolean => JSON.stringify(one) === JSON.stringify(other)
 
 export function formerValues(
@@ -35,19 +34,16 @@ export function formerValues(
   const keys = new Set(own.flatMap(({ changed }) => JSON.parse(changed) as string[]))
   const remainders: Remainder[] = []
   const sent: Body = {}
-  for (const key of keys) {
+  for (const key of changedPlaces([...keys], before, after)) {
     const [field = key] = key.split('.')
+    const part = key.slice(field.length + 1)
     // The id of a reference is written, and not the reference.
     if (!writable.has(field) || `${key}_id` in now) continue
     const [former, imported, present] = [before, after, now].map((each) => valueAt(each, key))
     if (isSame(former, present)) continue
     if (!isSame(imported, present))
       remainders.push({ field: key, reason: 'edited', message: 'The field was changed since the import.' })
-    else if (key.startsWith(attributePrefix))
-      sent.custom_attributes = {
-        ...(sent.custom_attributes as object | undefined),
-        [key.slice(attributePrefix.length)]: former ?? null,
-      }
+    else if (part !== '') sent[field] = { ...(sent[field] as object | undefined), [part]: former ?? null }
     else sent[key] = key === 'products' ? productLines(former, present) : former
   }
   const tags = formerTags(changes, now)

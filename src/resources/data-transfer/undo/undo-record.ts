@@ -1,7 +1,7 @@
 // Takes back what an import did to one record, under the same rules and with the same events as an
 // API call.
 import { type SqlBool, sql } from 'kysely'
-import type { OperationId, Schema } from '../../../contract/types.ts'
+import type { OperationId } from '../../../contract/types.ts'
 import { assertCanCall, type Context } from '../../../kernel/context.ts'
 import { Problem } from '../../../kernel/errors.ts'
 import type { Resource } from '../../../kernel/resource/define-resource.ts'
@@ -10,10 +10,9 @@ import { operationOf } from '../draft-rows/row-drafts.ts'
 import { requestOf } from '../run/import-run.ts'
 import type { importedTypes } from '../run/imported-records.ts'
 import { findUses } from './find-uses.ts'
-import { formerValues, type LoggedChange } from './former-values.ts'
+import { formerValues, type LoggedChange, type Remainder } from './former-values.ts'
 
 type ImportedType = (typeof importedTypes)[number]
-export type Remainder = Pick<Schema<'ImportRemainder'>, 'field' | 'reason' | 'message'>
 
 export interface ImportedRecord {
   entity_type: string

@@ -13,7 +13,8 @@ import { imports } from '../resource.ts'
 import { findImport } from '../run/import-run.ts'
 import { beginUndo, completeUndo, failUndo, storeState } from '../run/states.ts'
 import type { ImportRow } from '../settings.ts'
-import { type Remainder, undoRecord, undoRequestOf, writesOf } from './undo-record.ts'
+import type { Remainder } from './former-values.ts'
+import { undoRecord, undoRequestOf, writesOf } from './undo-record.ts'
 
 const pageSize = 50
 /** The maximum number of records that a dry run tries. */

@@ -1,0 +1,176 @@
+// The ids of records in other systems: one for each system, unique for its system and type of
+// record. They are part of the reply, of bodies and of events; lists filter by them, and bodies
+// refer to records by them. An upsert finds its record by one.
+import { type Kysely, sql } from 'kysely'
+import { type Bound, cachedQuery } from '../../../db/cached-query.ts'
+import type { Db } from '../../../db/store.ts'
+import { bodyReader } from '../../contract/input/body-reader.ts'
+import { operations } from '../../contract/operations.gen.ts'
+import { withStatus } from '../../contract/output/status.ts'
+import type { OperationId } from '../../contract/types.ts'
+import { assertCanCall, type Context } from '../context.ts'
+import { invalid, Problem, ValidationErrors } from '../errors.ts'
+import { linkedField } from '../query/filter.ts'
+import { perOwner } from '../runtime/per-owner.ts'
+import { capital } from '../values/format.ts'
+import { transaction } from '../write/write.ts'
+import type { AnyBody, AnyDefinition, AnyResource } from './any-definition.ts'
+import type { ExternalIdTable, Writing } from './definition.ts'
+
+/** The largest number of systems whose ids one record has. */
+const maxSystems = 20
+
+/** Returns the text by which an external id is stored, filtered and referred to: `hubspot:123`. */
+export const externalIdText = (source: string, id: string): string => `${source}:${id}`
+
+interface Known {
+  owner: number
+  source: string
+  external_id: string
+}
+
+/** Returns the queries of a table. They are compiled once, as each row of an import runs them. */
+const queriesOf = perOwner(({ table, column }: ExternalIdTable) => {
+  const rows = (db: Db) =>
+    (db as unknown as Kysely<Record<string, Known>>)
+      .selectFrom(table)
+      .select([sql.ref<number>(column).as('owner'), 'source', 'external_id'])
+      .orderBy(column as 'owner')
+      .orderBy('source')
+  return {
+    byOwner: cachedQuery((db: Db, ids: Bound<number[]>) => rows(db).where(sql.ref<number>(column), 'in', ids)),
+    byText: cachedQuery((db: Db, texts: Bound<string[]>) => rows(db).where('external_id', 'in', texts)),
+  }
+})
+
+const byOwner = ({ db }: Context, at: ExternalIdTable, ids: readonly number[]): Promise<Known[]> =>
+  queriesOf(at).byOwner(db, ids)
+const byText = ({ db }: Context, at: ExternalIdTable, texts: readonly string[]): Promise<Known[]> =>
+  queriesOf(at).byText(db, texts)
+
+/** Adds external ids to a definition whose table has some. */
+export function withExternalIds(d: AnyDefinition, entity: string): AnyDefinition {
+  const at = d.externalIds
+  if (at === undefined) return d
+  return {
+    ...d,
+    filter: { ...d.filter, external_id: linkedField(at.table, `${d.table}.id`, at.column, 'external_id') },
+    namedBy: {
+      ...d.namedBy,
+      keys: {
+        ...d.namedBy?.keys,
+        external_id: async (ctx, texts) => {
+          const found = await byText(ctx, at, texts)
+          return new Map(found.map(({ external_id, owner }) => [external_id, [owner]]))
+        },
+      },
+    },
+    toRow: async (body, writing) => {
+      const plan = await d.toRow(body, writing)
+      const sent = body.external_ids as Sent | undefined
+      if (sent === undefined) return plan
+      await checkExternalIds(writing, { at, entity, noun: d.noun }, sent)
+      return {
+        ...plan,
+        save: async (ctx, id) => {
+          await plan.save?.(ctx, id)
+          await saveExternalIds(ctx, at, id, sent)
+        },
+      }
+    },
+    loadRelated: async (ctx, replies, include) => {
+      await d.loadRelated?.(ctx, replies, include)
+      const ids = replies.map(({ id }) => id as number)
+      const shown = new Map<unknown, Record<string, string>>(ids.map((id) => [id, {}]))
+      for (const { owner, source, external_id } of await byOwner(ctx, at, ids))
+        Object.assign(shown.get(owner) ?? {}, { [source]: external_id.slice(source.length + 1) })
+      for (const reply of replies) reply.external_ids = shown.get(reply.id) ?? {}
+    },
+  }
+}
+
+type Sent = Readonly<Record<string, string | null>>
+
+async function checkExternalIds(
+  { ctx, current, errors }: Writing<{ id: number }>,
+  { at, entity, noun }: { at: ExternalIdTable; entity: string; noun: string },
+  sent: Sent,
+): Promise<void> {
+  const texts = Object.entries(sent).flatMap(([source, id]) => (id === null ? [] : [externalIdText(source, id)]))
+  for (const { owner, source } of await byText(ctx, at, texts)) {
+    if (owner === current?.id) continue
+    const seen = await ctx.services.resources.get(entity)?.visibleIds(ctx, [owner])
+    const field = `external_ids.${source}`
+    errors.taken(field, entity, seen?.has(owner) ? owner : null, `Another ${noun} has this external id.`)
+  }
+  const known = current === null ? [] : await byOwner(ctx, at, [current.id])
+  const systems = new Set([...known.map(({ source }) => source), ...Object.keys(sent)])
+  for (const [source, id] of Object.entries(sent)) if (id === null) systems.delete(source)
+  if (systems.size > maxSystems) errors.invalid('external_ids', `Must not have more than ${maxSystems} entries.`)
+}
+
+async function saveExternalIds({ db }: Context, { table, column }: ExternalIdTable, id: number, sent: Sent) {
+  const [link, owner] = [sql.table(table), sql.ref(column)]
+  for (const [source, value] of Object.entries(sent)) {
+    if (value === null) await sql`delete from ${link} where ${owner} = ${id} and source = ${source}`.execute(db)
+    else
+      await sql`insert into ${link} (${owner}, source, external_id) values (${id}, ${source}, ${externalIdText(source, value)})
+        on conflict (${owner}, source) do update set external_id = excluded.external_id`.execute(db)
+  }
+}
+
+/** Returns the id of the record that the path of an upsert names; null when there is none. */
+export async function idOfUpsert(
+  ctx: Context,
+  d: AnyDefinition,
+  params: Record<string, unknown>,
+): Promise<number | null> {
+  if (d.externalIds === undefined) return null
+  const text = externalIdText(String(params.source), String(params.external_id))
+  return (await byText(ctx, d.externalIds, [text]))[0]?.owner ?? null
+}
+
+interface UpsertInput {
+  params: { source: string; external_id: string } & Record<string, unknown>
+  body: AnyBody
+}
+
+/**
+ * Returns the handler that updates the record with an external id, or creates it. Answers 412 when
+ * `If-None-Match: *` or `If-Match` forbids what would happen, and 409 when the caller may not see
+ * the record with the id.
+ */
+export function upsertHandler(d: AnyDefinition, resource: AnyResource) {
+  const { create, update } = d.operations
+  const message = (verb: string): string => `${capital(d.noun)} ${verb}.`
+  return (ctx: Context, { params, body }: UpsertInput) =>
+    transaction(ctx, async (ctx) => {
+      const { source, external_id: id } = params
+      const own = (body.external_ids as Sent | undefined)?.[source]
+      if (own !== undefined && own !== id)
+        throw invalid({ [`external_ids.${source}`]: ['Must be the external id in the path, or left out.'] })
+      const known = await idOfUpsert(ctx, d, params)
+      if (known === null) {
+        if (ctx.ifMatch !== null) throw new Problem('version_mismatch', `No ${d.noun} has this external id.`)
+        const ids = { ...(body.external_ids as Sent | undefined), [source]: id }
+        const created = await resource.create(ctx, newBody(ctx, create, { ...body, external_ids: ids }))
+        return { data: created, message: message('created') }
+      }
+      if (ctx.headers['if-none-match'] !== undefined)
+        throw new Problem('version_mismatch', `The ${d.noun} exists already.`)
+      assertCanCall(ctx, operations[update])
+      if (!(await resource.visibleIds(ctx, [known])).has(known)) {
+        const errors = new ValidationErrors()
+        errors.taken('external_id', resource.entity, null, `Another ${d.noun} has this external id.`)
+        errors.throwIfAny()
+      }
+      return withStatus({ data: await resource.update(ctx, known, body), message: message('updated') }, 200)
+    })
+}
+
+/** Reads a body again by the schema of the operation that creates, which requires more. */
+function newBody({ services: { contract, config } }: Context, create: OperationId, body: AnyBody): AnyBody {
+  const { value, errors } = bodyReader(contract, create)(body, { zone: config.timezone, strict: config.strict })
+  if (Object.keys(errors).length > 0) throw invalid(errors)
+  return value as AnyBody
+}
