@@ -24,7 +24,7 @@ import { types } from '../types/resource.ts'
 import { resolveOwnerId, userRef } from '../users/owner.ts'
 import { pictureUrl } from '../users/picture.ts'
 import { users } from '../users/resource.ts'
-import { leadStatus, outcomeEvents, planStageChange } from './change-stage.ts'
+import { outcomeEvents, planStageChange } from './change-stage.ts'
 import { defaultVocabularyId, repairLead } from './default-references.ts'
 import { bookChange } from './outcomes.ts'
 import { matchesPersonAddress, resolvePersonId } from './person.ts'
@@ -153,9 +153,7 @@ export const leads = defineResource(
       const present = current && body.products ? await loadProductLines(ctx, [current.id]) : []
       const lines = body.products && (await planProductLines(ctx, present, body.products, errors))
       const moved = await planStageChange(writing, body)
-      const isWin = current && moved.status === leadStatus.won && current.status !== leadStatus.won
       if (lines) await warnOfStock(ctx, lines, (index) => `products.${index}.quantity`)
-      else if (isWin) await warnOfStock(ctx, await loadProductLines(ctx, [current.id]), () => 'lead_pipeline_stage_id')
       const user_id = await resolveOwnerId(writing, body.user_id)
       const columns = {
         title: body.title,
