@@ -43,7 +43,7 @@ export function recordColumns<Reply>(
   const { required, properties } = componentOf(contract, `#/components/schemas/${schema}`) as Shown
   return required.flatMap((name): CsvColumns<Reply> => {
     const columns = Object.hasOwn(further, name) ? further[name as keyof typeof further] : undefined
-    if (columns) return columns as CsvColumns<Reply>
+    if (columns) return columns
     const { format } = resolved(contract, properties[name]) as { format?: string }
     const isTime = format === 'date' || format === 'date-time'
     return [{ name, cell: (reply) => reply[name as keyof Reply] as Cell, ...(isTime && { format }) }]

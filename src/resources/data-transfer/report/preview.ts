@@ -55,7 +55,7 @@ export const changedPlaces = (changed: readonly string[], before: Snapshot, afte
     return [...sources].map((source) => `${key}.${source}`).filter((at) => valueAt(before, at) !== valueAt(after, at))
   })
 
-/** Returns the value at a key of a snapshot: a field, or a part: `custom_attributes.<code>`. */
+/** Returns the value of a field of a snapshot, or of a part of it: `custom_attributes.<code>`. */
 export function valueAt(snapshot: Snapshot, key: string): unknown {
   const [, field = key, part] = /^([^.]+)\.(.+)$/.exec(key) ?? []
   return part === undefined ? snapshot[field] : (snapshot[field] as Snapshot | undefined)?.[part]

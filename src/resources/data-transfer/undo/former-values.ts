@@ -6,8 +6,6 @@ import type { Context } from '../../../kernel/context.ts'
 import type { Snapshot } from '../../../kernel/write/events.ts'
 import { changedPlaces, valueAt } from '../report/preview.ts'
 
-export type Remainder = Pick<Schema<'ImportRemainder'>, 'field' | 'reason' | 'message'>
-
 /** A change in the event log, with snapshots and changed keys as JSON. */
 export interface LoggedChange {
   name: string
@@ -18,6 +16,7 @@ export interface LoggedChange {
 }
 
 type Body = Record<string, unknown>
+export type Remainder = Pick<Schema<'ImportRemainder'>, 'field' | 'reason' | 'message'>
 
 const isSame = (one: unknown, other: unknown): boolean => JSON.stringify(one) === JSON.stringify(other)
 

@@ -13,6 +13,7 @@ import { findUses } from './find-uses.ts'
 import { formerValues, type LoggedChange, type Remainder } from './former-values.ts'
 
 type ImportedType = (typeof importedTypes)[number]
+
 export interface ImportedRecord {
   entity_type: string
   record_id: number
