@@ -233,12 +233,15 @@ const words = new Set(Object.values(operations).flatMap(({ path }) => path.split
 
 /**
  * Returns the path for the log. Keeps only words of the contract and ids, and replaces every other
- * part by `*`, because it may be a secret or a name.
+ * part by `*`, because it may be a secret or a name. Parts after `external` are the ids of other
+ * systems, which may be phone numbers, so none of them is kept.
  */
 export function loggedPath(url: string): string {
   const [path = ''] = url.split('?')
   const parts = path.split('/').slice(0, maxParts)
-  return parts.map((part) => (words.has(part) || /^\d{1,10}$/.test(part) ? part : '*')).join('/')
+  const own = parts.indexOf('external') + 1 || parts.length
+  const isKept = (part: string, at: number): boolean => at < own && (words.has(part) || /^\d{1,10}$/.test(part))
+  return parts.map((part, at) => (isKept(part, at) ? part : '*')).join('/')
 }
 
 const maxParts = 12

@@ -139,10 +139,17 @@ describe('the line of a request', () => {
     expect(loggedPath('/api/unsubscribe/c2VjcmV0LXRva2Vu')).not.toContain('c2VjcmV0')
     expect(loggedPath('/api/admin/contacts/persons/Wilhelmina%20Q')).toBe('/api/admin/contacts/persons/*')
     expect(loggedPath('/api/admin/contacts/persons/4917055501230')).toBe('/api/admin/contacts/persons/*')
+    expect(loggedPath('/api/admin/contacts/persons/external/phone/1705550123')).toBe(
+      '/api/admin/contacts/persons/external/*/*',
+    )
     expect(loggedPath(`/${'a/'.repeat(500)}`).length).toBeLessThan(50)
     await server.anonymous.get('/files/1/signed?expires=4102444800&signature=hunter2-hunter2')
     await server.anonymous.get('//web-forms/unsubscribe/hunter2-hunter2')
-    expectNothingOf(['hunter2', '4102444800'])
+    await server.admin.put('/contacts/persons/external/phone/1705550123', person)
+    await server.admin.get(`/contacts/persons?email=${encodeURIComponent('wilhelmina@quackenbush.example')}`)
+    await server.admin.get('/contacts/persons?phone=1705550123&q=Quackenbush')
+    expect(answered().map(({ path }) => path)).toContain('/api/admin/contacts/persons/external/*/*')
+    expectNothingOf(['hunter2', '4102444800', '1705550123', ...planted, 'wilhelmina%40'])
   })
 })
 
