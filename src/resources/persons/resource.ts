@@ -165,6 +165,7 @@ export const persons = defineResource(
       tag_id: linkedField('person_tags', 'persons.id', 'person_id', 'tag_id'),
       subscribed: flagField('persons.subscribed'),
     },
+    related: { organization: { entity: 'organizations', column: 'persons.organization_id' } },
     searchDocument,
     search: [
       { indexed: 'persons' },
