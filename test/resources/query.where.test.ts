@@ -1,5 +1,5 @@
 // POST /…/query: random questions have the answers of an oracle that knows only the replies of the
-// lists, limited users see no hidden record, and what the contract does not define is refused.
+// lists.
 import { beforeAll, describe, expect, it } from 'vitest'
 import type { Caller } from '../support/app.ts'
 import { useSharedServer } from '../support/using.ts'

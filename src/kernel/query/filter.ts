@@ -16,12 +16,13 @@ type Condition = Expression<SqlBool>
 /**
  * How the database stores a filter field. For `text`, the column is a `_key` column, which contains
  * the normalized text. For `condition`, `where` builds the condition for a list of values; for
- * `flagCondition`, `where` builds the condition for true or false.
+ * `flagCondition`, `where` builds the condition for true or false. `isIndexed` says that an index
+ * finds the rows of the values, as it does for every column of the list's own table.
  */
 export type FilterField =
   | { kind: 'value' | 'text' | 'money' | 'time' | 'flag'; column: string }
   | { kind: 'folded'; column: string }
-  | { kind: 'condition'; where: (values: (string | number)[]) => Condition }
+  | { kind: 'condition'; where: (values: (string | number)[]) => Condition; isIndexed?: true }
   | { kind: 'flagCondition'; where: (wanted: boolean) => Condition }
 
 export const valueField = (column: string): FilterField => ({ kind: 'value', column })
@@ -261,8 +262,10 @@ const isShort = (word: string): boolean => [...word].length < 3
  * finds the records of a value.
  */
 export function linkedField(table: string, owner: string, ownerColumn: string, valueColumn: string): FilterField {
-  return conditionField(
-    (values) =>
+  return {
+    kind: 'condition',
+    isIndexed: true,
+    where: (values) =>
       sql<SqlBool>`${sql.ref(owner)} in (select ${sql.ref(`link.${ownerColumn}`)} from ${sql.table(table)} as link where ${sql.ref(`link.${valueColumn}`)} in (${sql.join(values)}))`,
-  )
+  }
 }

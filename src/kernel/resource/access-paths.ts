@@ -9,7 +9,7 @@ import { foundByIds } from '../query/joins.ts'
 import type { Rows } from '../query/page.ts'
 import { withoutVisibility } from '../query/visibility.ts'
 import type { AnyDefinition, AnyRow, Narrow } from './any-definition.ts'
-import { filterSources, treeOf, type Where } from './where.ts'
+import { assertServed, filterSources, treeOf, type Where } from './where.ts'
 
 /**
  * The highest number of records that a caller may see and a list finds by their ids. Finding them
@@ -58,6 +58,7 @@ export async function accessPathsOf(
   query: QueryValues,
   narrow?: Narrow,
 ): Promise<AccessPaths> {
+  if (query.where !== undefined && query.q === undefined) await assertServed(ctx, d, query.where as Where)
   const all = (): Rows<unknown> => d.rows(ctx, ctx.db)
   const rows = narrow ? () => narrow(all()) : all
   const name = narrow ? null : d.table

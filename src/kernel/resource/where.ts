@@ -4,8 +4,10 @@ import { sql } from 'kysely'
 import type { Context } from '../context.ts'
 import { assertCanCall } from '../context.ts'
 import { invalid, Problem } from '../errors.ts'
-import { type FilterSource, type Leaf, type Tree, timeField, valueField } from '../query/filter.ts'
+import { compile, type FilterSource, type Leaf, type Tree, timeField, valueField } from '../query/filter.ts'
+import { countUpTo, withCondition } from '../query/id-pages.ts'
 import { pruneJoins } from '../query/joins.ts'
+import type { Rows } from '../query/page.ts'
 import { searchFold } from '../values/names.ts'
 import type { AnyDefinition } from './any-definition.ts'
 
@@ -109,4 +111,32 @@ async function customLeaves(
       }
     }
   return leaves
+}
+
+/** The largest number of records that a `where` may read; the contract states it. */
+const maxRead = 200_000
+
+/**
+ * Throws 422 `query_too_costly` when a list has more records than a query may read, and no
+ * condition that all records must meet leaves fewer by an index. An index counts them.
+ */
+export async function assertServed(ctx: Context, d: AnyDefinition, where: Where): Promise<void> {
+  const all = { rows: () => ctx.db.selectFrom(d.table) as Rows<unknown>, text: `${d.table} stored`, values: [] }
+  if ((await countUpTo(ctx, all, maxRead)).isExact) return
+  for (const leaf of servedLeaves(d.table, await treeOf(ctx, d, where)))
+    if ((await countUpTo(ctx, withCondition(ctx, all, compile(ctx, leaf)), maxRead)).isExact) return
+  const names = Object.keys(where).join(', ')
+  throw new Problem(
+    'query_too_costly',
+    `By ${names || 'no condition'}, no index leaves at most ${maxRead.toLocaleString('en')} ${d.table} to read.`,
+  )
+}
+
+/** Returns the leaves that every record must meet and whose records an index finds. */
+function servedLeaves(table: string, tree: Tree): Leaf[] {
+  if ('all' in tree) return tree.all.flatMap((each) => servedLeaves(table, each))
+  if (!('field' in tree) || tree.operator === 'contains') return []
+  const { field } = tree
+  const isServed = 'column' in field ? field.column.startsWith(`${table}.`) : 'isIndexed' in field
+  return isServed ? [tree] : []
 }
