@@ -1,7 +1,7 @@
 // Turns the filters of a list into SQL conditions: `field`, `field[not]`,
 // `field[null]`, `field[gt|gte|lt|lte]` and `q`. The contract lists the filters of each operation.
-// A slice maps each field to a column. Query parameters and the `where` of a query (where.ts) become
-// the same tree, which `compile` turns into SQL.
+// A slice maps each field to a column. Query parameters and the `where` of a query become the same
+// tree, which `compile` turns into SQL.
 import { type Expression, type SqlBool, sql } from 'kysely'
 import type { Dialect } from '../../../db/dialect.ts'
 import { documentIdOf } from '../../../db/search/document-ids.ts'

@@ -259,8 +259,8 @@ function meets(kind: Known['kind'], value: any, condition: any): boolean {
     if (kind === 'ids') return wanted.some((each: any) => (value ?? []).map(lower).includes(lower(each)))
     if (isEmpty) return false
     if (operator === 'in') return wanted.map(lower).includes(lower(value))
-    if (operator === 'contains') return folded(value).includes(folded(wanted))
-    if (operator === 'starts_with') return folded(value).startsWith(folded(wanted))
+    if (operator === 'contains') return folded(value).includes(folded(wanted.trim()))
+    if (operator === 'starts_with') return folded(value).startsWith(folded(wanted.trim()))
     if (kind === 'time') return timeMeets(value, operator as keyof typeof bounds, wanted)
     return bounds[operator as keyof typeof bounds](value, wanted)
   })
@@ -310,7 +310,7 @@ function condition(random: Random, kind: Known['kind'], values: readonly any[], 
   return random.of(choices)()
 }
 
-/** `status`, `organization_id` of leads and `id` are never empty, so the contract has no test of it. */
+/** The fields whose conditions have no `is_empty` in the contract. */
 const neverEmpty = new Set(['status'])
 
 function question(random: Random, type: Type, level: number): Json {
@@ -349,6 +349,8 @@ describe('random questions', () => {
       for (let n = 0; n < number; n++) {
         const type = random.of(['leads', 'leads', 'persons', 'organizations'] as const)
         const where = question(random, type, 1)
+        // A `where` has at most 100 conditions.
+        if (JSON.stringify(where).length > 2_500) continue
         const reply = await server.admin.post(`${paths[type]}/query?per_page=100&sort=id&fields=id`, { where })
         expect(reply.status, `${JSON.stringify(where)} ${reply.text}`).toBe(200)
         const expected = world[type].filter((record) => oracle(type, record, where)).map(({ id }) => id)
