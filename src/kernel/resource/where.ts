@@ -33,7 +33,7 @@ const operatorOf: Readonly<Record<string, string>> = { in: '', is_empty: 'null' 
 const isObject = (value: unknown): value is Where =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** Returns the tree of a `where` that is valid by its schema. Throws 422 for too many conditions. */
+/** Returns the tree of a `where` that is valid by its schema. Throws 422 for too many tests. */
 export function treeOf(ctx: Context, d: AnyDefinition, where: Where): Promise<Tree> {
   const number = conditionsIn(where)
   if (number > maxConditions)
