@@ -9,6 +9,7 @@ import {
   fact,
   facts,
   follow,
+  isQuestion,
   isReference,
   type SchemaObject,
   typesOf,
@@ -54,7 +55,7 @@ function placesOf(id: string): Place[] {
   return within(bodySchema(id) ?? {}, [])
 }
 
-const places = facts.filter(([, each]) => !each.public).flatMap(([id]) => placesOf(id))
+const places = facts.filter(([id, each]) => !each.public && !isQuestion(id)).flatMap(([id]) => placesOf(id))
 
 export function referenceCells(of: () => World, cells: Cells): void {
   let who: People

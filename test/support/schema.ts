@@ -43,6 +43,9 @@ export function bodySchema(id: string): SchemaObject | undefined {
   return body && follow(body)
 }
 
+/** Returns whether the operation reads by the `where` of its body, which may name any id. */
+export const isQuestion = (id: string): boolean => bodySchema(id)?.properties?.where !== undefined
+
 export function parametersOf(
   id: string,
   place: 'path' | 'query' | 'header',

@@ -66,6 +66,11 @@ export const problemCodes = {
     'This Idempotency-Key was used with another request.',
     'Use a new key for a new request.',
   ],
+  query_too_costly: [
+    422,
+    'No index serves this query, and it would read more than 200,000 records.',
+    'Add a condition by id, or by a text it equals or starts with, to the outermost `where`, or send `q`.',
+  ],
   rate_limited: [429, 'Too many requests.', 'Wait for as many seconds as Retry-After says.'],
   internal_error: [500, 'Something went wrong on our side.', 'Report the request id.'],
   unavailable: [

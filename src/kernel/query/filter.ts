@@ -1,6 +1,7 @@
 // Turns the filters of a list into SQL conditions: `field`, `field[not]`,
 // `field[null]`, `field[gt|gte|lt|lte]` and `q`. The contract lists the filters of each operation.
-// A slice maps each field to a column.
+// A slice maps each field to a column. Query parameters and the `where` of a query become the same
+// tree, which `compile` turns into SQL.
 import { type Expression, type SqlBool, sql } from 'kysely'
 import type { Dialect } from '../../../db/dialect.ts'
 import { documentIdOf } from '../../../db/search/document-ids.ts'
@@ -8,19 +9,20 @@ import { canonicalTime, dayBoundary, isDateOnly } from '../../contract/input/for
 import type { Context } from '../context.ts'
 import { addressKey } from '../values/format.ts'
 import { toScaled } from '../values/money.ts'
-import { queryParts, searchPhrase, textKey } from '../values/names.ts'
+import { queryParts, searchFold, searchPhrase, textKey } from '../values/names.ts'
 
 type Condition = Expression<SqlBool>
 
 /**
  * How the database stores a filter field. For `text`, the column is a `_key` column, which contains
  * the normalized text. For `condition`, `where` builds the condition for a list of values; for
- * `flagCondition`, `where` builds the condition for true or false.
+ * `flagCondition`, `where` builds the condition for true or false. `isIndexed` says that an index
+ * finds the rows of the values, as it does for every column of the list's own table.
  */
 export type FilterField =
   | { kind: 'value' | 'text' | 'money' | 'time' | 'flag'; column: string }
   | { kind: 'folded'; column: string }
-  | { kind: 'condition'; where: (values: (string | number)[]) => Condition }
+  | { kind: 'condition'; where: (values: (string | number)[]) => Condition; isIndexed?: true }
   | { kind: 'flagCondition'; where: (wanted: boolean) => Condition }
 
 export const valueField = (column: string): FilterField => ({ kind: 'value', column })
@@ -44,6 +46,26 @@ export type Fields = Record<string, FilterField>
 /** A filter field, or a function that returns it, for a filter that depends on the call. */
 export type FilterSource = FilterField | ((ctx: Context, query: QueryValues) => FilterField | Promise<FilterField>)
 export type QueryValues = Readonly<Record<string, unknown>>
+
+/** A test of one field. `operator` is that of a query parameter, or one of a `where`. */
+export interface Leaf {
+  field: FilterField
+  operator: string
+  value: unknown
+}
+
+/** The conditions of a request, before they become SQL. A `condition` is SQL already. */
+export type Tree = Leaf | { condition: Condition } | { all: Tree[] } | { any: Tree[] } | { none: Tree[] }
+
+/** Returns the SQL of a tree. `none` also selects rows whose tests yield null. */
+export function compile(ctx: Context, tree: Tree): Condition {
+  if ('condition' in tree) return tree.condition
+  if ('field' in tree) return condition(ctx, tree)
+  const parts = ('all' in tree ? tree.all : 'any' in tree ? tree.any : tree.none).map((each) => compile(ctx, each))
+  if ('all' in tree) return sql<SqlBool>`(${sql.join([sql`1 = 1`, ...parts], sql` and `)})`
+  const any = sql<SqlBool>`(${sql.join([sql`1 = 0`, ...parts], sql` or `)})`
+  return 'any' in tree ? any : sql<SqlBool>`(${any} is not true)`
+}
 
 const operators = { gt: '>', gte: '>=', lt: '<', lte: '<=' } as const
 
@@ -78,12 +100,12 @@ export function conditions(
       continue
     }
     const field = Object.hasOwn(fields, name) ? fields[name] : undefined
-    if (field) found.push(condition(ctx, field, operator, sent))
+    if (field) found.push(compile(ctx, { field, operator, value: sent }))
   }
   return found
 }
 
-function condition(ctx: Context, field: FilterField, operator: string, sent: unknown): Condition {
+function condition(ctx: Context, { field, operator, value: sent }: Leaf): Condition {
   if (field.kind === 'flagCondition') return field.where((sent === true) !== (operator === 'not'))
   if (field.kind === 'condition') {
     const values = [sent].flat() as (string | number)[]
@@ -100,6 +122,11 @@ function condition(ctx: Context, field: FilterField, operator: string, sent: unk
     // The operator `not` also matches rows without a value.
     return operator === 'not' ? sql<SqlBool>`(${column} is null or not (${within}))` : within
   }
+  if (operator === 'contains') return sql<SqlBool>`${column} like ${likePattern(searchFold(String(sent)))} escape '\\'`
+  if (operator === 'starts_with') {
+    const start = searchFold(String(sent))
+    return sql<SqlBool>`(${column} >= ${start} and ${column} < ${start + lastCharacter})`
+  }
   const sign = sql.raw(operators[operator as keyof typeof operators])
   if (field.kind === 'time') {
     const { timezone } = ctx.services.config
@@ -111,6 +138,9 @@ function condition(ctx: Context, field: FilterField, operator: string, sent: unk
   }
   return sql<SqlBool>`${column} ${sign} ${stored(field, sent)}`
 }
+
+/** It sorts behind every character of a key. */
+const lastCharacter = '\u{10ffff}'
 
 function stored(field: FilterField, sent: unknown): string | number {
   if (field.kind === 'text') return textKey(String(sent))
@@ -232,10 +262,12 @@ const isShort = (word: string): boolean => [...word].length < 3
  * finds the records of a value.
  */
 export function linkedField(table: string, owner: string, ownerColumn: string, valueColumn: string): FilterField {
-  return conditionField(
-    (values) =>
+  return {
+    kind: 'condition',
+    isIndexed: true,
+    where: (values) =>
       sql<SqlBool>`${sql.ref(owner)} in (select ${sql.ref(`link.${ownerColumn}`)} from ${sql.table(table)} as link where ${sql.ref(`link.${valueColumn}`)} in (${sql.join(values)}))`,
-  )
+  }
 }
 
 /** Filters the records of an entity by the imports that created or changed them. */

@@ -3,21 +3,13 @@
 // page.ts runs the queries.
 import { type Expression, type SqlBool, sql } from 'kysely'
 import type { Context } from '../context.ts'
-import {
-  conditions,
-  type Fields,
-  type FilterSource,
-  isCandidate,
-  type QueryValues,
-  searchCandidates,
-  timeField,
-  valueField,
-} from '../query/filter.ts'
+import { compile, conditions, type Fields, isCandidate, type QueryValues, searchCandidates } from '../query/filter.ts'
 import { countUpTo, type FoundRows, type IdPagedList, maxSorted } from '../query/id-pages.ts'
 import { foundByIds } from '../query/joins.ts'
 import type { Rows } from '../query/page.ts'
 import { withoutVisibility } from '../query/visibility.ts'
 import type { AnyDefinition, AnyRow, Narrow } from './any-definition.ts'
+import { assertServed, filterSources, treeOf, type Where } from './where.ts'
 
 /**
  * The highest number of records that a caller may see and a list finds by their ids. Finding them
@@ -31,24 +23,20 @@ const maxCollected = 20_000
 /** The highest number that a list with filters is counted to. */
 const maxFiltered = 50_000
 
-/** The filters that every list has; `ListParameter` of contract/types.ts names them. */
-const commonFields = (table: string): Fields => ({
-  id: valueField(`${table}.id`),
-  created_at: timeField(`${table}.created_at`),
-  updated_at: timeField(`${table}.updated_at`),
-})
-
 /** Returns the conditions of the query's filters; see `conditions` for `found`. */
 export const filtersOf = async (
   ctx: Context,
   d: AnyDefinition,
   query: QueryValues,
   found?: Parameters<typeof conditions>[4],
-): Promise<Expression<SqlBool>[]> => conditions(ctx, query, await fieldsIn(ctx, d, query), d.search, found)
+): Promise<Expression<SqlBool>[]> => [
+  ...conditions(ctx, query, await fieldsIn(ctx, d, query), d.search, found),
+  ...(query.where === undefined ? [] : [compile(ctx, await treeOf(ctx, d, query.where as Where))]),
+]
 
 /** Returns the filter fields that the query uses. */
 async function fieldsIn(ctx: Context, d: AnyDefinition, query: QueryValues): Promise<Fields> {
-  const sources: Record<string, FilterSource> = { ...commonFields(d.table), ...d.filter }
+  const sources = filterSources(d)
   const fields: Fields = {}
   for (const name of new Set(Object.keys(query).map((parameter) => parameter.replace(/\[.*/, '')))) {
     const source = Object.hasOwn(sources, name) ? sources[name] : undefined
@@ -70,6 +58,7 @@ export async function accessPathsOf(
   query: QueryValues,
   narrow?: Narrow,
 ): Promise<AccessPaths> {
+  if (query.where !== undefined && query.q === undefined) await assertServed(ctx, d, query.where as Where)
   const all = (): Rows<unknown> => d.rows(ctx, ctx.db)
   const rows = narrow ? () => narrow(all()) : all
   const name = narrow ? null : d.table

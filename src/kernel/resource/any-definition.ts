@@ -56,10 +56,10 @@ export interface ResourceParts {
   /** The properties of the resource that are derived from the contract. */
   facts: Pick<AnyResource, 'entity' | 'events' | 'getOperation' | 'listOperation'>
   /**
-   * The operationIds of `GET /…/{id}/history`, `POST /…/{id}/restore` and
+   * The operationIds of `GET /…/{id}/history`, `POST /…/{id}/restore`, `POST /…/query` and
    * `PUT /…/external/{source}/{external_id}`; undefined where the contract lacks the operation.
    */
-  below: Record<'history' | 'restore' | 'upsert', OperationId | undefined>
+  below: Record<'history' | 'restore' | 'query' | 'upsert', OperationId | undefined>
   /** Reads the rows that the caller may see. */
   rows: VisibleRows
   /** Reads and writes rows of the table without a visibility check. */

@@ -1,5 +1,5 @@
-// The standard handlers of a resource: list, get, create, update and delete. Also upsert,
-// history and restore, where the contract has these operations.
+// The standard handlers of a resource: list, get, create, update and delete. Also query,
+// upsert, history and restore, where the contract has these operations.
 
 import type { Context } from '../context.ts'
 import { historyHandler } from '../history/history.ts'
@@ -37,6 +37,9 @@ export function crudHandlers({ d, below }: Pick<ResourceParts, 'd' | 'below'>, r
       return { message: message('deleted') }
     },
     ...(below.history && { [below.history]: historyHandler(resource) }),
+    ...(below.query && {
+      [below.query]: (ctx: Context, { query, body }: Input) => resource.list(ctx, { ...query, where: body.where }),
+    }),
     ...(below.upsert && { [below.upsert]: upsertHandler(d, resource) }),
     ...(below.restore && { [below.restore]: restoreHandler(resource) }),
   }

@@ -34,7 +34,7 @@ export function defineResource<
   definition: Definition<Table, L, G, C, U, D, Row, Columns>,
 ): Resource<Data<G>, Body<U>> & {
   handlers: HandlersFor<
-    L | G | C | U | D | OperationBelow<G, 'history' | 'restore'> | OperationBelow<L, typeof externalPath>
+    L | G | C | U | D | OperationBelow<G, 'history' | 'restore'> | OperationBelow<L, 'query' | typeof externalPath>
   >
 } {
   // The cast drops the types of the table, because the implementation works on any table.
@@ -52,6 +52,7 @@ function resourceOf(definition: AnyDefinition) {
     below: {
       history: operationBelow(facts.getOperation, 'history'),
       restore: operationBelow(facts.getOperation, 'restore'),
+      query: operationBelow(facts.listOperation, 'query'),
       upsert: operationBelow(facts.listOperation, externalPath),
     },
     rows: visibleRows(d, facts.entity),

@@ -110,6 +110,11 @@ export interface RecordRules<Row, Write, Reply, Sort, Filter, Field extends stri
   sort: Sort | ((ctx: Context, query: QueryValues) => Promise<Sort>)
   /** The filters of the list, each with the column that it tests. */
   filter: Filter
+  /**
+   * The related records whose fields a `where` may test, by the name of the key: their entity, and
+   * the column with the id of the related record.
+   */
+  related?: Record<string, { entity: string; column: string }>
   /** The fields that the query parameter `q` searches. */
   search: readonly SearchField[]
   /**

@@ -130,6 +130,10 @@ export const leads = defineResource(
       stage_changed_at: timeField('leads.stage_changed_at'),
       is_rotten: rottenFilter,
     },
+    related: {
+      person: { entity: 'persons', column: 'leads.person_id' },
+      organization: { entity: 'organizations', column: 'persons.organization_id' },
+    },
     searchDocument,
     search: [
       { indexed: 'leads' },

@@ -166,6 +166,7 @@ export const persons = defineResource(
       import_id: importedField('persons'),
       subscribed: flagField('persons.subscribed'),
     },
+    related: { organization: { entity: 'organizations', column: 'persons.organization_id' } },
     searchDocument,
     search: [
       { indexed: 'persons' },

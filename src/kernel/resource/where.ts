@@ -1,0 +1,142 @@
+// Reads the `where` of a query into the tree that query/filter.ts turns into SQL. Its fields are
+// the filters of the list, and conditions on related records.
+import { sql } from 'kysely'
+import type { Context } from '../context.ts'
+import { canCall } from '../context.ts'
+import { invalid, Problem } from '../errors.ts'
+import { compile, type FilterSource, type Leaf, type Tree, timeField, valueField } from '../query/filter.ts'
+import { countUpTo, withCondition } from '../query/id-pages.ts'
+import { pruneJoins } from '../query/joins.ts'
+import type { Rows } from '../query/page.ts'
+import { searchFold } from '../values/names.ts'
+import type { AnyDefinition } from './any-definition.ts'
+
+export type Where = Readonly<Record<string, unknown>>
+
+/** The largest number of conditions in one `where`, with those of related records. */
+const maxConditions = 100
+
+/** The filters of a resource, with those of every list (`ListParameter` of contract/types.ts). */
+export const filterSources = ({ table, filter }: AnyDefinition): Record<string, FilterSource> => ({
+  id: valueField(`${table}.id`),
+  created_at: timeField(`${table}.created_at`),
+  updated_at: timeField(`${table}.updated_at`),
+  ...filter,
+})
+
+const groups = { and: 'all', or: 'any', not: 'none' } as const
+const isGroup = (name: string): name is keyof typeof groups => Object.hasOwn(groups, name)
+
+/** The operators of a condition, as query parameters name them. */
+const operatorOf: Readonly<Record<string, string>> = { in: '', is_empty: 'null' }
+
+const isObject = (value: unknown): value is Where =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** Returns the tree of a `where` that is valid by its schema. Throws 422 for too many tests. */
+export function treeOf(ctx: Context, d: AnyDefinition, where: Where): Promise<Tree> {
+  const number = conditionsIn(where)
+  if (number > maxConditions)
+    throw invalid({ where: [`Must not have more than ${maxConditions} conditions; it has ${number}.`] })
+  return groupOf(ctx, d, where, 'where')
+}
+
+/** Returns the number of conditions: of values that are not objects, and of lists of values. */
+const conditionsIn = (value: unknown): number =>
+  isObject(value)
+    ? Object.values(value).reduce<number>((sum, each) => sum + conditionsIn(each), 0)
+    : Array.isArray(value) && value.every(isObject)
+      ? value.reduce<number>((sum, each) => sum + conditionsIn(each), 0)
+      : 1
+
+async function groupOf(ctx: Context, d: AnyDefinition, where: Where, path: string): Promise<Tree> {
+  const sources = filterSources(d)
+  const all: Tree[] = []
+  for (const [name, sent] of Object.entries(where)) {
+    const at = `${path}.${name}`
+    const related = d.related?.[name]
+    const source = sources[name]
+    if (isGroup(name)) {
+      const parts: Tree[] = []
+      for (const [index, each] of (sent as Where[]).entries()) parts.push(await groupOf(ctx, d, each, `${at}.${index}`))
+      all.push({ [groups[name]]: parts } as Tree)
+    } else if (related) all.push(await relatedTo(ctx, related, sent as Where))
+    else if (name === 'custom_attributes') all.push(...(await customLeaves(ctx, source, sent as Where, at)))
+    else if (source) {
+      const field = typeof source === 'function' ? await source(ctx, {}) : source
+      for (const [operator, value] of Object.entries(isObject(sent) ? sent : { in: sent })) {
+        if (/^(contains|starts_with)$/.test(operator) && searchFold(String(value)) === '')
+          throw invalid({ [`${at}.${operator}`]: ['Must have a letter or a digit.'] })
+        all.push({ field, operator: operatorOf[operator] ?? operator, value })
+      }
+    }
+  }
+  return { all }
+}
+
+/** Returns the condition that the caller sees the related record, and that it meets a `where`. */
+async function relatedTo(
+  ctx: Context,
+  { entity, column }: { entity: string; column: string },
+  where: Where,
+): Promise<Tree> {
+  const resource = ctx.services.resources.get(entity)
+  if (!resource) throw new Error(`No resource ${entity}.`)
+  if (!canCall(ctx, resource.listOperation)) return { any: [] }
+  const rows = (await resource.query(ctx, { where })).clearSelect().clearOrderBy()
+  const ids = pruneJoins(rows.select(sql<number>`${sql.ref(`${resource.table}.id`)}`.as('id')))
+  return { condition: sql`${sql.ref(column)} in ${ids}` }
+}
+
+/** Returns the leaves of custom attributes, read as the list reads its query parameters. */
+async function customLeaves(
+  ctx: Context,
+  source: FilterSource | undefined,
+  sent: Where,
+  path: string,
+): Promise<Leaf[]> {
+  if (typeof source !== 'function') return []
+  const leaves: Leaf[] = []
+  for (const [code, condition] of Object.entries(sent))
+    for (const [operator, value] of Object.entries(isObject(condition) ? condition : { in: condition })) {
+      const name = operatorOf[operator] ?? operator
+      const text = [value].flat().map((each) => String(each).replaceAll(',', '\\,'))
+      const key = name === '' ? code : `${code}][${name}`
+      try {
+        const field = await source(ctx, { custom_attributes: { [key]: text.join() } })
+        leaves.push({ field, operator: '', value: [1] })
+      } catch (error) {
+        if (!(error instanceof Problem) || error.code !== 'validation_failed') throw error
+        throw invalid({ [`${path}.${code}`]: Object.values(error.more.errors ?? {}).flat() })
+      }
+    }
+  return leaves
+}
+
+/** The largest number of records that a `where` may read; the contract states it. */
+const maxRead = 200_000
+
+/**
+ * Throws 422 `query_too_costly` when a list has more records than a query may read, and no
+ * condition that all records must meet leaves fewer by an index. An index counts them.
+ */
+export async function assertServed(ctx: Context, d: AnyDefinition, where: Where): Promise<void> {
+  const all = { rows: () => ctx.db.selectFrom(d.table) as Rows<unknown>, text: `${d.table} stored`, values: [] }
+  if ((await countUpTo(ctx, all, maxRead)).isExact) return
+  for (const leaf of servedLeaves(d.table, await treeOf(ctx, d, where)))
+    if ((await countUpTo(ctx, withCondition(ctx, all, compile(ctx, leaf)), maxRead)).isExact) return
+  const names = Object.keys(where).join(', ')
+  throw new Problem(
+    'query_too_costly',
+    `By ${names || 'no condition'}, no index leaves at most ${maxRead.toLocaleString('en')} ${d.table} to read.`,
+  )
+}
+
+/** Returns the leaves that every record must meet and whose records an index finds. */
+function servedLeaves(table: string, tree: Tree): Leaf[] {
+  if ('all' in tree) return tree.all.flatMap((each) => servedLeaves(table, each))
+  if (!('field' in tree) || tree.operator === 'contains') return []
+  const { field } = tree
+  const isServed = 'column' in field ? field.column.startsWith(`${table}.`) : 'isIndexed' in field
+  return isServed ? [tree] : []
+}
