@@ -7,7 +7,7 @@ import { defineConfig } from 'vitest/config'
 const common = {
   pool: 'threads' as const,
   // Longer than the timeout of `expect.poll`, so that a failed test shows what it waited for.
-  testTimeout: 20_000,
+  testTimeout: 60_000,
   // A hook may create a whole world of records.
   hookTimeout: 60_000,
   restoreMocks: true,

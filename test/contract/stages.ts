@@ -97,19 +97,10 @@ async function stageImports(world: World): Promise<void> {
       .execute()
 }
 
-/** Inserts a copy of the lead that has a person, of which a quote can be made. */
-async function stageLead({ server: { store }, main, at }: World): Promise<void> {
-  const all = store.db
-    .selectFrom('leads')
-    .selectAll()
-    .where('id', '=', main.leads ?? 0)
-  const { id: _id, ...like } = await all.executeTakeFirstOrThrow()
-  const { id } = await store.db
-    .insertInto('leads')
-    .values({ ...like, person_id: main.persons ?? null })
-    .returning('id')
-    .executeTakeFirstOrThrow()
-  at.convertLeadToQuote = { leads: id }
+/** Creates a lead with a person of its own, of which a quote can be made. */
+async function stageLead({ server, at }: World): Promise<void> {
+  const { body } = await server.admin.post('/leads', { title: 'Quoted', lead_value: 1, person: { name: 'Quoted' } })
+  at.convertLeadToQuote = { leads: body.data.id }
 }
 
 /** Inserts a copy of the quote that was sent. */

@@ -214,7 +214,7 @@ async function checkedPlan(
   body: AnyBody,
   current: AnyRow | null,
 ): Promise<RowPlan> {
-  const errors = new ValidationErrors()
+  const errors = new ValidationErrors(ctx.refused)
   const plan = await d.toRow(body, { ctx, current, errors })
   errors.throwIfAny()
   return plan
