@@ -300,7 +300,7 @@ export interface ImportErrorsTable {
 export interface ImportRecordsTable {
   id: Generated<number>
   import_id: number
-  entity_type: string
+  entity_type: 'persons' | 'organizations' | 'products' | 'leads' | 'tags'
   record_id: number
   did: 'created' | 'updated' | 'deleted' | 'matched'
 }
@@ -308,10 +308,10 @@ export interface ImportRecordsTable {
 export interface ImportRemaindersTable {
   id: Generated<number>
   import_id: number
-  entity_type: string
+  entity_type: 'persons' | 'organizations' | 'products' | 'leads' | 'tags'
   record_id: number
   field: string | null
-  reason: string
+  reason: 'edited' | 'in_use' | 'gone' | 'forbidden' | 'refused' | 'unknown'
   message: string
 }
 

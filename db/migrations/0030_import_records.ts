@@ -16,6 +16,8 @@ import {
   text,
 } from '../schema/columns.ts'
 
+const types = ['persons', 'organizations', 'products', 'leads', 'tags']
+
 export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
   await createTable(
     db,
@@ -25,7 +27,7 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
       id: id(),
       import_id: references('imports', 'cascade'),
       /** Without a foreign key: the record may be gone, and may be restored. */
-      entity_type: text(),
+      entity_type: oneOf(types),
       record_id: integer(),
       /** What the import did first. `matched` is a record that already had the values of its row. */
       did: oneOf(['created', 'updated', 'deleted', 'matched']),
@@ -43,10 +45,10 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
     {
       id: id(),
       import_id: references('imports', 'cascade'),
-      entity_type: text(),
+      entity_type: oneOf(types),
       record_id: integer(),
       field: nullable(text()),
-      reason: text(),
+      reason: oneOf(['edited', 'in_use', 'gone', 'forbidden', 'refused', 'unknown']),
       message: text(),
     },
     { indexes: [['import_id', 'id']] },

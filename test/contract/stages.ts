@@ -90,7 +90,7 @@ async function stageImports(world: World): Promise<void> {
     .insertInto('import_errors')
     .values({ import_id: failed, row: 2, column: 'name', code: 'required', message: 'The field is required.' })
     .execute()
-  for (const entity_type of ['leads', 'persons', 'organizations', 'products'])
+  for (const entity_type of ['leads', 'persons', 'organizations', 'products'] as const)
     await store.db
       .insertInto('import_records')
       .values({ import_id: main.imports ?? 0, entity_type, record_id: main[entity_type] ?? 0, did: 'created' })

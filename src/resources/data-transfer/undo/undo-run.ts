@@ -83,7 +83,7 @@ async function undoPage(ctx: InTransaction, id: number): Promise<boolean> {
     await completeUndo(ctx, id, JSON.stringify({ ...progress, progress: 100, completed_at: now(ctx) }))
     return false
   }
-  const left: (Remainder & { import_id: number; entity_type: string; record_id: number })[] = []
+  const left: (Remainder & { import_id: number } & Pick<(typeof records)[number], 'entity_type' | 'record_id'>)[] = []
   for (const record of records) {
     const { did, remainders } = await undoRecord(ctx, id, record)
     if (did) progress[did]++
