@@ -369,6 +369,22 @@ describe('an audience that lost what it names', () => {
 })
 
 describe('PersonFilter', () => {
+  it('selects the persons of an import, and keeps the import from being deleted', async () => {
+    await person('Outside')
+    const rows = [
+      ['name', 'emails'],
+      ['Ada', 'ada@example.com'],
+    ]
+    const { id: import_id } = await importing(server.admin).run('persons', csvOf(rows))
+    const id = await campaign({ type: 'filter', filter: { import_id: [import_id] } })
+    expect(await size(id)).toMatchObject({ matched: 1 })
+    expect(await server.admin.delete(`${imports}/${import_id}`)).toMatchObject({
+      status: 409,
+      body: { code: 'in_use' },
+    })
+    expect((await attempt({ type: 'filter', filter: { import_id: [999_999] } })).status).toBe(422)
+  })
+
   it('has exactly the filters of the list of persons', () => {
     const others = ['page', 'per_page', 'count', 'cursor', 'sort', 'include', 'fields']
     const names = parametersOf('listPersons', 'query').map(({ name }) => name)

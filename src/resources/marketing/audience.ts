@@ -131,7 +131,7 @@ async function checkImport({ ctx, errors }: Checking, id: number | null): Promis
 }
 
 /** The filter fields that contain ids, with the resource of the ids. */
-const references = { organization_id: organizations, user_id: users, tag_id: tags } as const
+const references = { organization_id: organizations, user_id: users, tag_id: tags, import_id: imports } as const
 
 /**
  * Adds the errors of a filter. Throws 403 when the caller does not see all persons, because the
