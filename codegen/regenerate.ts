@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, readFileSync, realpathSync, writeFileSync } from
 import { dirname, join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { changesFile, renderChanges } from './compat/changes.ts'
+import { gateOfRepository } from './compat/gate.ts'
 import { renderDocument } from './document.ts'
 import { digestOfFiles, digestOfShape, openMemory } from './fresh.ts'
 import { renderInventory } from './inventory.ts'
@@ -55,6 +56,8 @@ export interface Regenerated {
   written: string[]
   stale: string[]
   findings: string[]
+  /** What the gate of `npm run check` will refuse. Empty unless the changelog of the contract changed. */
+  warnings: string[]
 }
 
 /**
@@ -66,7 +69,7 @@ export async function regenerate({ root, check }: { root: string; check: boolean
   const memory = check || !hasSources(root) ? undefined : openMemory(root)
   const inputs = memory && inputsOf(root, contract)
   const areExamplesTrue = inputs && memory.knows('examples', inputs.shape)
-  const result: Regenerated = { written: [], stale: [], findings: lint(contract, { areExamplesTrue }) }
+  const result: Regenerated = { written: [], stale: [], findings: lint(contract, { areExamplesTrue }), warnings: [] }
   if (result.findings.length > 0) return result
   if (inputs) memory.learn('examples', inputs.shape)
   const texts: [string, string][] = []
@@ -87,6 +90,8 @@ export async function regenerate({ root, check }: { root: string; check: boolean
     writeFileSync(file, text)
     result.written.push(path)
   }
+  if (result.written.includes(changesFile))
+    result.warnings = gateOfRepository(root, JSON.parse(renderDocument(contract)))
   return check ? result : { ...result, stale: [] }
 }
 
@@ -108,7 +113,7 @@ export async function main(args: string[]): Promise<number> {
     return 2
   }
   const check = args.includes('--check')
-  const { written, stale, findings } = await regenerate({ root, check })
+  const { written, stale, findings, warnings } = await regenerate({ root, check })
   for (const finding of findings) console.error(finding)
   if (findings.length > 0) {
     console.error(
@@ -118,6 +123,7 @@ export async function main(args: string[]): Promise<number> {
   }
   for (const path of written) console.log(`wrote ${path}`)
   for (const path of stale) console.error(`${path} is stale: it differs from its source. Run: npm run regenerate`)
+  for (const warning of warnings) console.error(`npm run check will refuse: ${warning}`)
   if (written.length + stale.length === 0) console.log('Every generated file is up to date.')
   return stale.length > 0 ? 1 : 0
 }

@@ -1,8 +1,11 @@
 // The gate of `npm run check`: it refuses a difference to the released contract that could break a
 // client, unless breaking.txt names it and the version allows it.
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { type ContractDocument, isObject } from '../read.ts'
 import { compareContracts, keyOf } from './compare.ts'
 import type { ContractChange } from './compare-schema.ts'
+import { breakingFile, readReleased, releasedFile } from './released.ts'
 import { isReleaseCandidate, majorOf, versionOf, versionOfNewParts } from './versions.ts'
 
 export interface Gate {
@@ -12,6 +15,13 @@ export interface Gate {
   accepted: string
   /** The day of the check, such as `2026-12-01`. */
   today: string
+}
+
+/** Returns the findings of the gate for the contract of a repository; none without a released one. */
+export function gateOfRepository(root: string, now: ContractDocument): string[] {
+  if (!existsSync(join(root, releasedFile))) return []
+  const accepted = readFileSync(join(root, breakingFile), 'utf8')
+  return gateFindings({ before: readReleased(root), now, accepted, today: new Date().toISOString().slice(0, 10) })
 }
 
 /** Returns a sentence for each fault, with the thing to write instead. */

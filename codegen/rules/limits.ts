@@ -1,7 +1,7 @@
-// Rules about the values that clients send: a text has a maximum length, and an integer bounds.
+// Rules about values: a text that clients send has a maximum length, and every integer has bounds.
 import { namePlace, type Path, type SchemaObject } from '../read.ts'
 import type { LintContext, Rule } from '../rule.ts'
-import { bodiesIn, parametersIn, reachable, schemasIn, schemaTypes } from './reach.ts'
+import { bodiesIn, parametersIn, reachable, repliesIn, schemasIn, schemaTypes } from './reach.ts'
 
 /** Formats that limit the length. The limit of the form applies to `binary`. */
 const shortFormats = new Set(['date', 'date-time', 'binary'])
@@ -27,7 +27,7 @@ function isShort(pattern: unknown): boolean {
 }
 
 export const integersAreBounded: Rule = (context) => {
-  for (const { schema, at } of sentSchemas(context)) {
+  for (const { schema, at } of allSchemas(context)) {
     if (!schemaTypes(schema).includes('integer') || schema.enum !== undefined || 'const' in schema) continue
     const missing = [
       ...(schema.minimum === undefined && schema.exclusiveMinimum === undefined ? ['minimum'] : []),
@@ -37,7 +37,7 @@ export const integersAreBounded: Rule = (context) => {
     context.report(
       at,
       namePlace(context.document, at),
-      `clients send this integer, and one that no column holds would be a server error; add ${missing.join(' and ')}.`,
+      `an integer without bounds may fit no column and no type of a client; add ${missing.join(' and ')}.`,
     )
   }
 }
@@ -45,3 +45,11 @@ export const integersAreBounded: Rule = (context) => {
 /** Yields every schema in the bodies and parameters of the contract. */
 const sentSchemas = (context: LintContext): Generator<{ schema: SchemaObject; at: Path }> =>
   reachable(context.document, [...schemasIn(bodiesIn(context)), ...parametersIn(context)])
+
+/** The same, and every schema in the replies. */
+const allSchemas = (context: LintContext): Generator<{ schema: SchemaObject; at: Path }> =>
+  reachable(context.document, [
+    ...schemasIn(bodiesIn(context)),
+    ...parametersIn(context),
+    ...schemasIn(repliesIn(context)),
+  ])

@@ -4,6 +4,9 @@ import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFi
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
+import { changesFile } from '../../codegen/compat/changes.ts'
+import { breakingFile, releasedFile } from '../../codegen/compat/released.ts'
+import { renderDocument } from '../../codegen/document.ts'
 import { withHeaders } from '../../codegen/headers.ts'
 import { lint } from '../../codegen/lint.ts'
 import { ignorableOf, renderOperations, slugOf } from '../../codegen/operations.ts'
@@ -105,6 +108,8 @@ components:
     Count:
       description: A number.
       type: integer
+      minimum: 0
+      maximum: 1000
       example: 1
     SentText:
       description: A text that is sent.
@@ -354,12 +359,13 @@ describe('lint', { timeout: 60_000 }, () => {
       '          pattern: ^[a-z]+$\n',
       'without a maximum length',
     ],
-    ['a sent integer without bounds', '      maximum: 100\n', '', 'SentCount: clients send this integer'],
+    ['a sent integer without bounds', '      maximum: 100\n', '', 'SentCount: an integer without bounds'],
+    ['a shown integer without bounds', '      minimum: 0\n', '', 'Count: an integer without bounds'],
     [
       'a parameter without bounds',
       ', maximum: 100, default',
       ', default',
-      'that no column holds would be a server error; add maximum',
+      'may fit no column and no type of a client; add maximum',
     ],
     [
       'an object of a response without required',
@@ -628,9 +634,10 @@ describe('regenerate', { timeout: 60_000 }, () => {
   it('writes every file once and then leaves it unchanged', async () => {
     save(contract)
     const paths = outputs.map(({ path }) => path)
-    expect(await regenerate({ root, check: false })).toEqual({ written: paths, stale: [], findings: [] })
-    expect(await regenerate({ root, check: false })).toEqual({ written: [], stale: [], findings: [] })
-    expect(await regenerate({ root, check: true })).toEqual({ written: [], stale: [], findings: [] })
+    const nothing = { written: [], stale: [], findings: [], warnings: [] }
+    expect(await regenerate({ root, check: false })).toEqual({ ...nothing, written: paths })
+    expect(await regenerate({ root, check: false })).toEqual(nothing)
+    expect(await regenerate({ root, check: true })).toEqual(nothing)
     for (const path of paths) {
       expect(readFileSync(join(root, path), 'utf8').split('\n').slice(0, 2).join()).toMatch(/generated/i)
     }
@@ -656,5 +663,16 @@ describe('regenerate', { timeout: 60_000 }, () => {
       const now = readFileSync(join(root, 'src/contract', file))
       expect(now.equals(readFileSync(join(root, 'before/contract', file)))).toBe(true)
     }
+  })
+  it('warns of a change that the gate will refuse, when it writes the changelog', async () => {
+    save(contract)
+    mkdirSync(join(root, 'test/contract'), { recursive: true })
+    writeFileSync(join(root, breakingFile), '')
+    writeFileSync(join(root, releasedFile), renderDocument(parseContract(contract)))
+    expect((await regenerate({ root, check: false })).warnings).toEqual([])
+    save(contract.replace('maxLength: 255', 'maxLength: 100'))
+    const { warnings, written } = await regenerate({ root, check: false })
+    expect(written).toContain(changesFile)
+    expect(warnings.join('\n')).toContain('which breaks clients of')
   })
 })

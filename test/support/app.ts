@@ -29,6 +29,7 @@ import {
   reopen,
   testEngine,
 } from './engine.ts'
+import { createFiredEvents } from './fired-events.ts'
 import { headerChecker } from './headers.ts'
 import { isHostile, stepSequences } from './hostile.ts'
 import { newName } from './names.ts'
@@ -179,6 +180,7 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
     },
   }
   const seen: AccordEvent[] = []
+  const fired = createFiredEvents()
   const isRepeated = findRepetitions()
   // The server creates this folder for the first file.
   const dataDir = join(tmpdir(), newName('accord-test'))
@@ -207,6 +209,7 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
     extensions: [
       (events) =>
         events.on('*', (event) => {
+          fired.add(event)
           if (!isRepeated(event)) seen.push(event)
         }),
       ...(options.extensions ?? []),
@@ -220,6 +223,7 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
     // The URL that the server received, because `inject` resolves `.` and `..` in paths.
     const { method = 'GET', url = '/' } = reply.raw.req
     const asked = { method, url }
+    fired.answered(String(reply.headers['x-request-id']), asked)
     const found = [...breaches.splice(0), ...headers.findings(asked, reply.statusCode, reply.headers)]
     if (found.length > 0) throw new Error(`A reply breaks the contract:\n${found.join('\n')}`)
     return reply
