@@ -10,6 +10,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url))
 
 const snippet = `import type { EventBase, Schema } from '../../../src/contract/types.ts'
 import { type Handler, type Handlers, type HandlersFor, mergeHandlers } from '../../../src/kernel/handler.ts'
+import type { ColumnsOf } from '../../../src/kernel/resource/definition.ts'
 
 declare const all: Handlers
 declare const source: Schema<'Source'>
@@ -29,6 +30,9 @@ export const empty: Handler<'getSource'> = async () => ({})
 export const wrong: Handler<'getSource'> = async () => ({ data: { ...source, id: '7' } })
 // @ts-expect-error a field the contract lacks
 export const leaked: Schema<'SourceRef'> = { id: 1, name: 'Web', password_hash: 'x' }
+export const kind: ColumnsOf<'activities'> = { type: 'call' }
+// @ts-expect-error a value that the table refuses, such as one that only the contract knows
+export const refused: ColumnsOf<'activities'> = { type: 'fax' }
 // @ts-expect-error an unknown event
 export const event: EventBase = 'lead.created'
 `

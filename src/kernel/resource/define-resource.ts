@@ -8,7 +8,7 @@ import type { HandlersFor } from '../handler.ts'
 import { restore } from '../history/restore.ts'
 import type { AnyDefinition, AnyResource, ResourceParts } from './any-definition.ts'
 import { crudHandlers } from './crud-handlers.ts'
-import type { Definition, InferredLast, Resource } from './definition.ts'
+import type { ColumnsOf, Definition, InferredLast, Resource } from './definition.ts'
 import { withExternalIds } from './external-ids.ts'
 import { createReader } from './read-records.ts'
 import { sightOfRecords } from './record-sight.ts'
@@ -29,7 +29,7 @@ export function defineResource<
   U extends OperationId,
   D extends OperationId,
   Row = InferredLast,
-  Columns = InferredLast,
+  Columns extends ColumnsOf<Table> = InferredLast,
 >(
   definition: Definition<Table, L, G, C, U, D, Row, Columns>,
 ): Resource<Data<G>, Body<U>> & {

@@ -1,6 +1,6 @@
 // The parameter and the result of `defineResource`. A slice describes a table in a Definition and
 // gets a Resource: functions for this slice and for other slices.
-import type { Expression, RawBuilder, SqlBool } from 'kysely'
+import type { Expression, RawBuilder, SqlBool, Updateable } from 'kysely'
 import type { SearchDocumentSource } from '../../../db/search/documents.ts'
 import type { Db } from '../../../db/store.ts'
 import type { DB as Tables } from '../../../db/tables.gen.ts'
@@ -238,6 +238,9 @@ export interface RestoredRow {
 
 export type OnRestore = (ctx: Context, restored: RestoredRow) => Promise<ArchivedColumns>
 
+/** The columns that a row of the table may set. A value that the table's checks refuse does not fit. */
+export type ColumnsOf<Table extends keyof Tables> = Updateable<Tables[Table]>
+
 export interface Definition<
   Table extends keyof Tables,
   L extends OperationId,
@@ -246,7 +249,7 @@ export interface Definition<
   U extends OperationId,
   D extends OperationId,
   Row,
-  Columns,
+  Columns extends ColumnsOf<Table>,
 > extends RecordRules<Row, Body<U>, Data<G>, Sorts<L>, Filters<L>, BodyField<C, U>, Columns> {
   table: Table
   /** The table of the records' external ids; without it, they have none. */

@@ -5,7 +5,7 @@ import type { DB as Tables } from '../../../db/tables.gen.ts'
 import type { OperationId } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import type { ValidationErrors } from '../../kernel/errors.ts'
-import type { Definition, InferredLast } from '../../kernel/resource/definition.ts'
+import type { ColumnsOf, Definition, InferredLast } from '../../kernel/resource/definition.ts'
 import { attachValueFiles } from './attachments.ts'
 import { customAttributes, type EntityType } from './attribute-set.ts'
 import { attributeFilter, attributeSorts } from './queries.ts'
@@ -36,7 +36,7 @@ export function withAttributes<
   U extends OperationId,
   D extends OperationId,
   R = InferredLast,
-  Columns = InferredLast,
+  Columns extends ColumnsOf<Table> = InferredLast,
 >(entity: EntityType, d: Definition<Table, L, G, C, U, D, R, Columns>): Definition<Table, L, G, C, U, D, R, Columns> {
   return {
     ...d,

@@ -52,7 +52,7 @@ async function toEmailRow(sent: EmailBody, writing: Writing<Current>) {
   if (body.person_id !== current?.person_id) await checkReference(writing, 'person_id', body.person_id, persons)
   if (body.lead_id !== current?.lead_id) await checkReference(writing, 'lead_id', body.lead_id, leads)
   await checkTagIds(ctx, errors, body.tag_ids)
-  const status = current?.status ?? (body.is_draft === true ? 'draft' : 'queued')
+  const status = body.is_draft === true ? 'draft' : 'queued'
   if (body.folders) {
     const filed = current ? await foldersOf(ctx, current.id) : { folders: [folderOfStatus(status)], kept: [] }
     checkFolders(errors, filed, body.folders)
@@ -70,7 +70,7 @@ async function toEmailRow(sent: EmailBody, writing: Writing<Current>) {
     throw new Problem('state_conflict', `The e-mail is ${current.status}: its send_at cannot change.`)
   if (current) return columns
   if (status === 'queued') checkComplete(errors, { ...body, html: content.html ?? null })
-  return { ...columns, ...(await newColumns(body, ctx)), status }
+  return { ...columns, ...(await newColumns(body, ctx)), status } as const
 }
 
 const isUnsent = (mail: StoredEmail): boolean => isEditable(mail) || mail.status === 'queued'
@@ -100,8 +100,8 @@ async function newColumns(body: EmailBody, ctx: Context) {
     subject_key: subject === null ? null : textKey(subject),
     from: JSON.stringify([sender.address]),
     from_name: sender.name,
-    source: 'web',
-    sender_type: 'user',
+    source: 'web' as const,
+    sender_type: 'user' as const,
     is_read: Number(body.is_read ?? true),
     message_id: messageId,
     message_id_key: fold(messageId),

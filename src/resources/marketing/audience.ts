@@ -28,7 +28,7 @@ export type Audience = Schema<'CampaignAudience'>
 type Filter = Schema<'PersonFilter'>
 
 export interface AudienceColumns {
-  audience_type: string
+  audience_type: Audience['type']
   audience_filter: string | null
   audience_tag_id: number | null
   audience_import_id: number | null

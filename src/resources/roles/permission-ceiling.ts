@@ -1,13 +1,15 @@
 // The permission ceiling: a caller cannot grant or change permissions that the
 // caller's own role lacks. A change of a role checks the role's permissions before and after the
 // change. A change of a user checks the old and the new role.
+
 import type { Db } from '../../../db/store.ts'
+import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
 
 /** The permissions of a role, as its database row stores them. `permissions` is a JSON list. */
 export interface Grants {
-  permission_type: string
+  permission_type: Schema<'Role'>['permission_type']
   permissions: string | null
 }
 

@@ -35,7 +35,7 @@ async function columnsOf(body: Body, writing: Writing<Row>) {
     contact_name_key: body.contact_name === undefined ? undefined : textKey(body.contact_name),
     contact_emails: emails && JSON.stringify(emails),
     contact_numbers: current ? numbers && JSON.stringify(numbers) : JSON.stringify(numbers ?? []),
-    contact_address: address,
+    contact_address: address ?? undefined,
   }
 }
 
