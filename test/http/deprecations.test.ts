@@ -168,6 +168,24 @@ describe('the release with both names', () => {
     expect(body.data[0].changed).toEqual(expect.arrayContaining(['lead_value', 'amount']))
   })
 
+  it('runs workflows whose conditions and actions use the old name', async () => {
+    const made = await server.admin.post('/settings/workflows', {
+      name: 'Old',
+      entity_type: 'leads',
+      event: 'lead.create.after',
+      conditions: [{ attribute: 'amount', operator: '>', value: 100 }],
+      actions: [{ id: 'update_lead', attribute: 'amount', value: 99 }],
+    })
+    expect(made.status, made.text).toBe(201)
+    const [big, small] = [
+      await server.admin.post('/leads', { title: 'Big', lead_value: 101 }),
+      await server.admin.post('/leads', { title: 'Small', lead_value: 50 }),
+    ]
+    await server.work()
+    const values = [big, small].map(async ({ body }) => (await server.admin.get(`/leads/${body.data.id}`)).body.data)
+    expect((await Promise.all(values)).map(({ lead_value }) => lead_value)).toEqual([99, 50])
+  })
+
   it('fills in placeholders with both names', async () => {
     const lead = await server.admin.post('/leads', { title: 'Old', lead_value: 7 })
     const made = await server.admin.post('/settings/email-templates', {

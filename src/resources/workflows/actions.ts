@@ -5,14 +5,13 @@ import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import type { ValidationErrors } from '../../kernel/errors.ts'
 import { checkReference } from '../../kernel/resource/references.ts'
-import { attributesOf } from '../attributes/attribute-set.ts'
 import { valueTypeOf } from '../attributes/types.ts'
 import { checkNamedRecords, toStored } from '../attributes/validate-values.ts'
 import { findUnknownPlaceholders } from '../email-templates/unknown-placeholders.ts'
 import { groups } from '../groups/resource.ts'
 import { users } from '../users/resource.ts'
 import type { Entity } from './comparable-fields.ts'
-import { readUpdateValue, type Target } from './update-values.ts'
+import { attributeToSet, readUpdateValue, type Target } from './update-values.ts'
 
 export type Action = Schema<'WorkflowAction'>
 type Input = Schema<'WorkflowActionInput'>
@@ -142,7 +141,7 @@ async function checkUpdate(
   { attribute: code, value }: Action,
   errors: ValidationErrors,
 ): Promise<void> {
-  const attribute = (await attributesOf(ctx, target)).find((each) => each.code === code)
+  const attribute = await attributeToSet(ctx, target, code)
   const type = attribute && valueTypeOf(attribute)
   if (!attribute || !type || (target === 'quotes' && !attribute.isOwn && computed.has(attribute.code))) {
     errors.invalid('attribute', `${target} have no attribute ${code ?? ''} to set.`)

@@ -1,4 +1,5 @@
 // The fields of each entity that workflow conditions can compare, and how their values compare.
+import { oldNamesOf } from '../../contract/old-names.ts'
 import type { Context } from '../../kernel/context.ts'
 import type { Snapshot } from '../../kernel/write/events.ts'
 import { isRescheduled } from '../activities/invitations.ts'
@@ -20,6 +21,8 @@ export interface ComparableField {
   lookup?: 'users'
   /** Whether the elements of the list are tag ids. */
   tags?: true
+  /** The key of the record, when the condition names the field by its old name (`x-alias`). */
+  key?: string
   /** Derives the value from the event: the record before, null for a new record, and after. */
   derived?: (before: Snapshot | null, after: Snapshot) => boolean
 }
@@ -88,5 +91,16 @@ export async function comparableFields(ctx: Context, entity: Entity): Promise<Re
     const kind = isNumeric(attribute) ? 'number' : kinds[attribute.type]
     return kind ? [[attribute.code, { kind, attribute }]] : []
   })
-  return new Map([...found, ...Object.entries(builtInFields[entity])])
+  const fields = new Map([...found, ...Object.entries(builtInFields[entity])])
+  for (const [key, old] of oldNamesIn(ctx, entity)) {
+    const field = fields.get(key)
+    if (field && !fields.has(old)) fields.set(old, { ...field, key })
+  }
+  return fields
+}
+
+/** Returns the old names of the entity's keys, which stored workflows may still use. */
+export function oldNamesIn({ services }: Context, entity: string): ReadonlyMap<string, string> {
+  const operation = services.resources.get(entity)?.getOperation
+  return operation ? oldNamesOf(services.contract, operation) : new Map()
 }

@@ -56,7 +56,7 @@ function holds(condition: Condition, snapshot: Snapshot, setting: EvaluationInpu
     const same = { ...condition, operator: subject.kind === 'list' ? '{}' : '==' } as Condition
     return holds(same, snapshot, setting) && (setting.before === null || !holds(same, setting.before, setting))
   }
-  const actual = subject.derived?.(setting.before, snapshot) ?? actualValue(code, subject, snapshot)
+  const actual = subject.derived?.(setting.before, snapshot) ?? actualValue(subject.key ?? code, subject, snapshot)
   if (operator === '{}' || operator === '!{}') return contains(subject, actual, wanted) === (operator === '{}')
   if (actual === null || wanted === null) {
     const isSame = actual === null && wanted === null

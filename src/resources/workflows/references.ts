@@ -1,14 +1,13 @@
 // The records that the conditions and actions of a workflow name.
 import type { Context } from '../../kernel/context.ts'
 import type { NamedRecord, StoredReference } from '../../kernel/history/stored-references.ts'
-import { attributesOf } from '../attributes/attribute-set.ts'
 import { referencesInValue, referencesToAttribute, withId } from '../attributes/references.ts'
 import { referencesInText } from '../email-templates/placeholder-references.ts'
 import { type Action, targetOf } from './actions.ts'
 import { type ComparableField, comparableFields, type Entity } from './comparable-fields.ts'
 import type { Condition } from './conditions.ts'
 import { type Timing, timingField } from './timing.ts'
-import { readUpdateValue } from './update-values.ts'
+import { attributeToSet, readUpdateValue } from './update-values.ts'
 
 export async function referencesOfWorkflow(
   ctx: Context,
@@ -86,7 +85,7 @@ async function referencesOfAction(ctx: Context, action: Action): Promise<StoredR
   if (action.activity || action.notice) return referencesOfDetail(ctx, action)
   const target = targetOf[id]
   if (target !== undefined) {
-    const attribute = (await attributesOf(ctx, target)).find((each) => each.code === code)
+    const attribute = await attributeToSet(ctx, target, code)
     if (!attribute) return []
     const stored = value === null ? null : readUpdateValue(ctx, target, attribute, value).value
     return [...referencesToAttribute(field, attribute), ...referencesInValue(field, attribute, stored)]

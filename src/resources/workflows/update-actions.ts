@@ -4,7 +4,7 @@ import type { Context } from '../../kernel/context.ts'
 import { invalid } from '../../kernel/errors.ts'
 import { visible } from '../../kernel/query/visibility.ts'
 import type { Snapshot } from '../../kernel/write/events.ts'
-import { type Attribute, attributesOf } from '../attributes/attribute-set.ts'
+import type { Attribute } from '../attributes/attribute-set.ts'
 import { readableText } from '../email-templates/placeholder-values.ts'
 import { leads } from '../leads/resource.ts'
 import { persons } from '../persons/resource.ts'
@@ -19,12 +19,12 @@ import {
   workflowResources,
 } from './action-subject.ts'
 import type { Action } from './actions.ts'
-import { readUpdateValue, type Target } from './update-values.ts'
+import { attributeToSet, readUpdateValue, type Target } from './update-values.ts'
 
 const targets = { leads, persons, quotes }
 
 async function attributeOf(ctx: Context, target: Target, code: string | null): Promise<Attribute> {
-  const attribute = (await attributesOf(ctx, target)).find((each) => each.code === code)
+  const attribute = await attributeToSet(ctx, target, code)
   if (!attribute) throw actionRefused(`The attribute ${code ?? ''} no longer exists.`)
   return attribute
 }

@@ -3,8 +3,9 @@
 import { bodyReader } from '../../contract/input/body-reader.ts'
 import type { FieldErrors } from '../../contract/output/problems.ts'
 import type { Context } from '../../kernel/context.ts'
-import type { Attribute } from '../attributes/attribute-set.ts'
+import { type Attribute, attributesOf } from '../attributes/attribute-set.ts'
 import { parseValue } from '../attributes/schemas.ts'
+import { oldNamesIn } from './comparable-fields.ts'
 
 /** The entities whose attributes workflows can set. */
 export type Target = 'leads' | 'persons' | 'quotes'
@@ -18,6 +19,17 @@ interface UpdateValue {
   body: object
   /** The validation errors of the value, under the field name `value`. */
   errors: FieldErrors
+}
+
+/** Returns the attribute that an update action names, by its code or by its old name. */
+export async function attributeToSet(
+  ctx: Context,
+  target: Target,
+  name: string | null,
+): Promise<Attribute | undefined> {
+  const attributes = await attributesOf(ctx, target)
+  const isNamed = ({ code }: Attribute): boolean => code === name
+  return attributes.find(isNamed) ?? attributes.find(({ code }) => oldNamesIn(ctx, target).get(code) === name)
 }
 
 export function readUpdateValue(ctx: Context, target: Target, attribute: Attribute, sent: unknown): UpdateValue {
