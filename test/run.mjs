@@ -28,11 +28,12 @@ function run(title, tool, args, advice, variables = {}) {
 }
 
 /** Runs the tests on an engine; returns the counts and the findings. */
-function runTests(title, engine, args) {
+function runTests(title, engine, args, variables = {}) {
   const results = join(scratch, `${engine}.json`)
   const vitest = ['run', '--config', 'test/vitest.config.ts', '--reporter=default', '--reporter=json', ...args]
   const failure = run(title, 'vitest', [...vitest, `--outputFile.json=${results}`], 'The report above says which.', {
     ACCORD_TEST_ENGINE: engine,
+    ...variables,
   })
   const counts = countTests(results)
   // If a file does not load or the runner crashes, there is no failed test to count.
@@ -49,12 +50,17 @@ const { register } = await import('tsx/esm/api')
 register()
 const { findPostgres, isComplete } = await import('./support/programs.ts')
 const hasPostgres = findPostgres() !== null || isComplete || process.env.ACCORD_TEST_POSTGRES_URL !== undefined
+const fired = join(scratch, 'fired.txt')
 const suites = [
-  runTests('tests', 'sqlite', []),
+  runTests('tests', 'sqlite', [], { ACCORD_TEST_FIRED: fired }),
   ...(hasPostgres ? [runTests('tests on PostgreSQL', 'postgres', ['--project', 'postgres'])] : []),
 ]
+const { compareFired } = await import('./support/fired-events.ts')
+const { missing: unfired, stale } = compareFired(fired)
+for (const line of stale) console.log(`\nA test sees it by now; remove it from test/contract/unfired.txt: ${line}`)
 rmSync(scratch, { recursive: true, force: true })
-const broken = [...checks, ...suites.flatMap((suite) => suite.broken)].filter((finding) => finding !== null)
+const silent = unfired.map((line) => `No test sees an event that x-events declares: ${line}. Write a test.`)
+const broken = [...checks, ...silent, ...suites.flatMap((suite) => suite.broken)].filter((finding) => finding !== null)
 for (const finding of broken) console.log(`\nFAILED ${finding}`)
 for (const failure of suites.flatMap(({ failures }) => failures)) console.log(`\nFAILED ${failure}`)
 for (const test of suites.flatMap(({ flaky }) => flaky)) console.log(`\nFLAKY, passed with its retry: ${test}`)

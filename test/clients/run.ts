@@ -1,4 +1,4 @@
-// `npm run test:clients` generates clients from the served contract with eight generators and
+// `npm run test:clients` generates clients from the served contract with ten generators and
 // compiles them with --strict. Also tests the collection with Newman and Bruno. `-- kubb orval`
 // runs only these two. The first run installs all packages in node_modules/.cache, without install
 // scripts.
@@ -55,6 +55,16 @@ const generators: readonly Generator[] = [
     isPrinted: true,
   },
   { name: 'oazapfts', command: ['oazapfts', 'openapi.json', 'made/oazapfts.ts'], makes: 'oazapfts.ts' },
+  {
+    name: 'openapi-codegen',
+    command: ['openapi-codegen', 'gen', 'accord', '--config', 'openapi-codegen.config.mjs'],
+    makes: 'openapi-codegen/accordComponents.ts',
+  },
+  {
+    name: 'typed-openapi',
+    command: ['typed-openapi', 'openapi.json', '--output', 'made/typed-openapi.ts'],
+    makes: 'typed-openapi.ts',
+  },
 ]
 
 const here = fileURLToPath(new URL('.', import.meta.url))
@@ -69,7 +79,8 @@ function prepare(): void {
     existsSync(join(folder, 'node_modules')) &&
     existsSync(join(folder, lock)) &&
     readFileSync(join(folder, lock), 'utf8') === readFileSync(join(here, lock), 'utf8')
-  for (const file of ['package.json', lock, 'kubb.config.mjs']) copyFileSync(join(here, file), join(folder, file))
+  for (const file of ['package.json', lock, 'kubb.config.mjs', 'openapi-codegen.config.mjs'])
+    copyFileSync(join(here, file), join(folder, file))
   if (!isThere) run('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund'])
   rmSync(join(folder, 'made'), { recursive: true, force: true })
   mkdirSync(join(folder, 'made'))

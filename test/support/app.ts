@@ -298,6 +298,7 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
       seen.length = 0
     },
     close: async () => {
+      fired.close()
       await app.http.close()
       await store.close()
       rmSync(dataDir, { recursive: true, force: true })

@@ -114,6 +114,7 @@ export function given(caller: Caller) {
     organization: maker('createOrganization'),
     person: maker('createPerson'),
     product: maker('createProduct'),
+    warehouse: maker('createWarehouse'),
     /** Creates a person for the quote, unless `person_id` is given. */
     quote: async (changes: Partial<Body<'createQuote'>> = {}) =>
       maker('createQuote')({
