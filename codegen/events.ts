@@ -105,6 +105,7 @@ const nouns: Record<string, EventNoun> = {
   'user.token': { ...noun('tokens', 'A token', linked, 'Token'), isUnsent: true },
   'user.session': noun('sessions', 'A session', [...linked, 'failed']),
   'data_transfer.imports': noun('imports', 'An import', [...created, 'validate', 'started', 'completed'], 'Import'),
+  'data_transfer.exports': noun('exports', 'An export', ['started']),
   files: noun('files', 'A file', linked, 'FileRecord'),
 }
 

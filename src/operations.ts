@@ -21,6 +21,7 @@ import { handlers as attributeHandlers } from './resources/attributes/resource.t
 import { handlers as authentication, publicGuards as sessionGuards } from './resources/authentication/handlers.ts'
 import { sessionSight } from './resources/authentication/sessions.ts'
 import { handlers as configuration, configurationSight } from './resources/configuration/handlers.ts'
+import { exportSight } from './resources/data-transfer/exports.ts'
 import { handlers as dataTransfer } from './resources/data-transfer/handlers.ts'
 import { handlers as templateHandlers } from './resources/email-templates/handlers.ts'
 import { inheritedEmails } from './resources/emails/change-email.ts'
@@ -149,6 +150,7 @@ export const sights: ReadonlyMap<string, Sight> = new Map<string, Sight>([
     sessions: sessionSight,
     files: fileSight,
     configuration: configurationSight,
+    exports: exportSight,
     suppressions: suppressionSight,
     sends: sendSight,
   } satisfies Partial<Record<EventEntity, Sight>>),

@@ -1,5 +1,6 @@
 // Rules about permissions, token abilities and events of operations.
 
+import { bareVerbs } from '../../src/contract/bare-verbs.ts'
 import { nearest } from '../../src/contract/input/did-you-mean.ts'
 import { eventBases } from '../events.ts'
 import type { Rule } from '../rule.ts'
@@ -74,8 +75,14 @@ export const eventsAreSettled: Rule = ({ operations, report }) => {
   for (const { id, operation, at, method } of operations) {
     const { 'x-events': events, 'x-no-event': none } = operation
     const writes = writing.has(method)
-    if (!writes && (events !== undefined || none !== undefined)) {
-      report(at, id, 'reading changes nothing and emits no event; delete x-events or x-no-event.')
+    const isFact =
+      Array.isArray(events) && events.every((event) => bareVerbs.includes(String(event).replace(/.*\./, '')))
+    if (!writes && ((events !== undefined && !isFact) || none !== undefined)) {
+      report(
+        at,
+        id,
+        'reading changes nothing and emits no event but a fact, such as data_transfer.exports.started; delete x-events or x-no-event.',
+      )
     }
     if (writes && (events === undefined) === (none === undefined)) {
       report(

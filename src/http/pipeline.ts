@@ -210,7 +210,7 @@ async function handle(parts: Parts, call: Call, input: Input): Promise<Answered>
   const isKeyed = key !== undefined && ctx.user !== null && takesKey(call.fact) && !ctx.dryRun
   let answer: Answered = isKeyed
     ? await answerOnce(parts, ctx, call, input, key)
-    : render(parts, ctx, call, input, await handler(ctx, input))
+    : render(parts, ctx, call, input, await begun(call, await handler(ctx, input)))
   const known = isRead ? header(call, 'if-none-match') : undefined
   const { etag, vary } = answer.headers
   if (known !== undefined && etag !== undefined && matches(known, etag))
@@ -237,6 +237,12 @@ async function answerOnce(parts: Parts, ctx: Context, call: Call, input: Input, 
   })
   const headers = replayed ? { ...stored.headers, 'idempotency-replayed': 'true' } : stored.headers
   return { ...stored, mediaType: jsonType, headers }
+}
+
+/** Runs what precedes the body of a download. A HEAD has no body. */
+async function begun(call: Call, reply: unknown): Promise<unknown> {
+  if (reply instanceof Download && call.method !== 'HEAD') await reply.parts.beforeBody?.()
+  return reply
 }
 
 /** Adds the warnings of the call to the reply of a record. */

@@ -1,12 +1,12 @@
 // Every write fires exactly its pairs of events and logs the matching rows. A dry run and a veto
-// leave nothing.
+// leave nothing. Reads fire no event, except exports.
 import { describe, expect, it } from 'vitest'
 import { Veto } from '../../src/kernel/write/events.ts'
 import { fact, facts, isSilent, takesHeader } from '../support/schema.ts'
 import { change, changesNothing, request, send, urlOf } from './support.ts'
 import { useWorld } from './use-world.ts'
 
-const writers = facts.filter(([, { events }]) => events.length > 0).map(([id]) => id)
+const writers = facts.filter(([, { events, method }]) => events.length > 0 && method !== 'get').map(([id]) => id)
 const isMass = (id: string): boolean => /\/mass-\w+$/.test(fact(id).path)
 let refused: string | null = null
 
@@ -101,7 +101,22 @@ describe.each(facts.filter(([id, { method }]) => method !== 'get' && !takesHeade
   },
 )
 
-describe.each(facts.filter(([, { method }]) => method === 'get'))('%s', (id) => {
+/** Reads that leave a fact in the event log, as an export tells who took which list. */
+const told = facts.filter(([, { method, events }]) => method === 'get' && events.length > 0)
+
+describe.each(told)('%s', (id, { events }) => {
+  it('leaves its fact in the event log, and none for HEAD', async () => {
+    await world.server.rewind()
+    const before = (await logged()).length
+    expect((await send(world, id, { ...request(world, id), method: 'HEAD' })).status).toBe(200)
+    expect((await logged()).slice(before)).toEqual([])
+    expect((await send(world, id, request(world, id))).status).toBe(200)
+    expect((await logged()).slice(before)).toEqual(events)
+    await world.server.rewind()
+  })
+})
+
+describe.each(facts.filter(([, { method, events }]) => method === 'get' && events.length === 0))('%s', (id) => {
   it('fires no event and writes nothing', async () => {
     const findings = await changesNothing(world, async () => {
       await send(world, id, request(world, id))

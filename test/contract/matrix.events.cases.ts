@@ -30,6 +30,7 @@ const cases: Record<string, Case> = {
   // Callers who see the person see the sent mail.
   sends: { list: 'listCampaignSends', seen: sees, gone: byUnlimited },
   configuration: open('getConfiguration'),
+  exports: open('listUsers'),
   // The list with this name in its path is the feed.
   events: open('listMarketingEvents'),
 }

@@ -22,6 +22,7 @@ import {
   checkTrash,
   checkWalSize,
 } from './data.ts'
+import { checkLedger } from './ledger.ts'
 import { checkMailbox, checkOutgoingMail } from './mail.ts'
 import { checkContract, checkDocumentation, checkListeners, checkNodeVersion, checkPort } from './program.ts'
 import {
@@ -79,6 +80,7 @@ export async function doctorCommand(
     ['Interrupted jobs', withTables(checkInterruptedJobs)],
     ['Webhooks', withTables(checkWebhooks)],
     ['Campaigns', withTables(checkCampaigns)],
+    ['Reports', withTables(checkLedger)],
     ['Event consumers', withTables(checkEventConsumers)],
     ['Clock', withTables(checkClock)],
     ['Outgoing e-mail', () => checkOutgoingMail(config)],

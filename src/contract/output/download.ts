@@ -31,6 +31,8 @@ export interface DownloadParts {
   /** The ETag of a stream, including its quotes. Texts and buffers get a hash of their bytes. */
   etag?: string
   headers?: Record<string, string>
+  /** Runs before the body is sent, and not for HEAD. If it throws, the client gets the error. */
+  beforeBody?: () => Promise<void>
 }
 
 export class Download {

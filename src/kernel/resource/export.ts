@@ -15,6 +15,7 @@ import { type WorkbookRow, workbookType, writeWorkbook } from '../files/workbook
 import { adaptiveBatches, yieldToEventLoop } from '../runtime/cooperative.ts'
 import { perOwner } from '../runtime/per-owner.ts'
 import { today } from '../values/format.ts'
+import { emitOnly } from '../write/write.ts'
 import { type Cell, type CsvColumn, escapeFormula, unescapeFormula } from './csv-cells.ts'
 import type { Resource } from './define-resource.ts'
 import type { Include } from './definition.ts'
@@ -61,8 +62,24 @@ export const exportOf =
       mediaType: mediaTypes[format],
       name: `${resource.entity}-${day}.${format}`,
       body: placed<string | Buffer>(bodies[format](from, columns), release),
+      beforeBody: () => announce(from, format),
     })
   }
+
+/** Emits the event that tells who took which list, in which format and with which filters. */
+async function announce<Reply>({ ctx, resource, query, release }: Export<Reply>, format: Format): Promise<void> {
+  const { format: _format, separator: _separator, bom: _bom, ...filters } = query
+  try {
+    await emitOnly(ctx, 'data_transfer.exports.started', {
+      entity: 'exports',
+      id: null,
+      shown: { entity_type: resource.entity, format, filters },
+    })
+  } catch (error) {
+    release()
+    throw error
+  }
+}
 
 /**
  * Occupies one of the slots and returns a function that frees the slot. Throws 503 when
