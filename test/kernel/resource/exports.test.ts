@@ -173,7 +173,7 @@ describe('an export', () => {
     }
     server.events()
     await ndjson(own, 'leads')
-    expect(server.events()).toEqual([])
+    expect(server.events()).toEqual(['data_transfer.exports.started'])
     await server.rewind()
   })
 
