@@ -42,6 +42,11 @@ export interface Pipeline {
    */
   examine(call: Call, input: Input, refused: Refused): Promise<FieldErrors>
   handle(call: Call, input: Input): Promise<unknown>
+  /**
+   * Returns the steps for the operation of a line: the caller is that of `context`, and the result
+   * is the reply with its status.
+   */
+  within(context: unknown): Pipeline
   /** Called once after every call. `hasFailed` tells whether the call threw. */
   finish(call: Call, hasFailed: boolean): Promise<void>
 }
