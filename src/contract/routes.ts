@@ -90,7 +90,7 @@ const lingerMs = 2_000
  */
 function closeAfterAnswer({ raw }: FastifyRequest, { raw: response }: FastifyReply): void {
   response.once('finish', () => {
-    if (raw.complete) return
+    if (raw.complete !== false) return
     raw.resume()
     setTimeout(() => !raw.complete && raw.socket.destroy(), lingerMs).unref()
   })
