@@ -20,8 +20,8 @@ export interface BulkOptions {
   /** Whether to try up to 1,000 lines without storing anything. */
   dryRun?: boolean
   /**
-   * The key by which the server knows lines that it has carried out; a random one unless given. With
-   * a key of its own, a program continues even after its end.
+   * The key by which the server knows lines that it has carried out; a random one unless given.
+   * With a key of its own, a program continues even after its end.
    */
   idempotencyKey?: string
   /** How often the lines are sent again without progress; 5 unless given. */

@@ -1,5 +1,5 @@
-// `accord bulk`: sends a file of lines to `POST /bulk` of a server and prints the answers. The key of
-// the request follows from the file, so the same command continues after a cut or a kill.
+// `accord bulk`: sends a file of lines to `POST /bulk` of a server and prints the answers. The key
+// of the request follows from the file, so the same command continues after a cut or a kill.
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { createReadStream, createWriteStream, existsSync, statSync } from 'node:fs'
@@ -8,7 +8,7 @@ import { request as overHttps } from 'node:https'
 import { pipeline } from 'node:stream/promises'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Config } from '../config/config.ts'
-import { linesType, readLines } from '../contract/input/lines.ts'
+import { linesType, splitLines } from '../contract/input/lines.ts'
 import type { Schema } from '../contract/types.ts'
 import { CommandError } from './command-error.ts'
 import { readPassword } from './password.ts'
@@ -72,11 +72,13 @@ async function examine(path: string): Promise<{ total: number; hash: string }> {
   const hash = createHash('sha256')
   let total = 0
   const bytes = createReadStream(path).on('data', (chunk) => hash.update(chunk))
-  for await (const lines of readLines(bytes as AsyncIterable<Buffer>)) total += lines.length
+  for await (const lines of splitLines(bytes as AsyncIterable<Buffer>)) total += lines.length
   return { total, hash: hash.digest('hex').slice(0, 40) }
 }
 
-/** Sends the file until each line is answered. After a cut, the server repeats its stored answers. */
+/**
+ * Sends the file until each line is answered. After a cut, the server repeats its stored answers.
+ */
 async function sendAll(sending: Sending, progress: Progress): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     const before = progress.done

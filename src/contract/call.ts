@@ -1,8 +1,7 @@
 // A request on its way through the steps of the pipeline, with the facts that the steps add.
 import type { Readable } from 'node:stream'
-import type { ParsedBody } from './input/body.ts'
-import type { SentLines } from './input/lines.ts'
 import type { IgnoredKey } from './input/normalize.ts'
+import type { ParsedBody, SentLines } from './input/sent.ts'
 import type { Use } from './lifetime.ts'
 import type { AnyOperationId, OperationFact } from './operations.gen.ts'
 

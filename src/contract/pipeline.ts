@@ -1,8 +1,8 @@
 // The steps of a request, which the caller of `createBackend` supplies (http/pipeline.ts).
 import type { Readable } from 'node:stream'
 import type { Call, Input, Refused } from './call.ts'
-import type { ParsedBody } from './input/body.ts'
 import type { NamedReference, Reading, Shape } from './input/normalize.ts'
+import type { ParsedBody } from './input/sent.ts'
 import type { Finding } from './input/validation-errors.ts'
 import type { MatchedRequest } from './openapi.ts'
 import type { FieldErrors } from './output/problems.ts'

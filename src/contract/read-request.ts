@@ -1,11 +1,12 @@
 // Converts the path, the query and the body of a request to the form that their schemas describe.
 // openapi-backend validates the result.
 import type { Call } from './call.ts'
-import { bodyFindings, type ParsedBody, readBody } from './input/body.ts'
+import { bodyFindings, readBody } from './input/body.ts'
 import { filesAsText } from './input/form.ts'
 import { linesOf, takesLines } from './input/lines.ts'
 import { intakeOf, type NamedReference, normalizeBody } from './input/normalize.ts'
 import { readQuery } from './input/query.ts'
+import type { ParsedBody } from './input/sent.ts'
 import { noteUse } from './lifetime.ts'
 import type { Exchange } from './pipeline.ts'
 

@@ -31,7 +31,8 @@ export async function compressReplies(http: FastifyInstance): Promise<void> {
 /**
  * Returns whether a reply must stay uncompressed: replies with byte ranges, and replies to requests
  * with cookies. Another site can make a browser send such a request, and the length of a compressed
- * reply could reveal a secret in it (BREACH attack). Answers to lines must not wait for more of them.
+ * reply could reveal a secret in it (BREACH attack). Answers to lines must not wait for further
+ * answers.
  */
 const isPlain = (request: FastifyRequest, reply: FastifyReply): boolean =>
   routeFactsOf(request).hasLines === true ||

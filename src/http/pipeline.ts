@@ -4,7 +4,7 @@
 import type { Readable } from 'node:stream'
 import { onlyReads } from '../contract/allowed-methods.ts'
 import type { Call, Input, Refused } from '../contract/call.ts'
-import type { ParsedBody } from '../contract/input/body.ts'
+import type { ParsedBody } from '../contract/input/sent.ts'
 import { takesLines } from '../contract/input/lines.ts'
 import type { NamedReference, Shape } from '../contract/input/normalize.ts'
 import type { Finding } from '../contract/input/validation-errors.ts'

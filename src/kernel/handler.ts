@@ -1,7 +1,7 @@
 // The types of the handlers. A handler is a plain function from the parsed input to the reply.
 // Handlers are registered by operationId.
 import type { LineCall } from '../contract/call.ts'
-import type { SentLines } from '../contract/input/lines.ts'
+import type { SentLines } from '../contract/input/sent.ts'
 import type { Body, OperationId, Params, Query, Reply } from '../contract/types.ts'
 import type { Context, Warning } from './context.ts'
 

@@ -4,18 +4,11 @@ import type { Call } from '../call.ts'
 import type { OperationFact } from '../operations.gen.ts'
 import { Problem } from '../output/problems.ts'
 import { readNested } from './form-fields.ts'
+import type { ParsedBody } from './sent.ts'
 import { findTexts } from './text-rules.ts'
 import { lossesIn } from './unsafe-numbers.ts'
 import { type Finding, maxFields } from './validation-errors.ts'
 import { maxPublicValues, maxValues, refuseManyValues } from './value-count.ts'
-
-export interface ParsedBody {
-  value: unknown
-  /** The paths of the numbers that `JSON.parse` has rounded. */
-  inexact: readonly string[][]
-  /** Errors found while the body was read. */
-  found?: readonly Finding[]
-}
 
 /**
  * Returns the parsed JSON or form fields, or undefined for a request without a body.

@@ -2,7 +2,8 @@
 import type { Call } from '../call.ts'
 import type { OperationFact } from '../operations.gen.ts'
 import { Problem } from '../output/problems.ts'
-import { decode, mediaTypeOf, mediaTypes, type ParsedBody, parseJson } from './body.ts'
+import { decode, mediaTypeOf, mediaTypes, parseJson } from './body.ts'
+import type { SentLine, SentLines } from './sent.ts'
 import { maxValues } from './value-count.ts'
 
 export const linesType = 'application/x-ndjson'
@@ -10,30 +11,17 @@ export const linesType = 'application/x-ndjson'
 /** Returns whether the body of an operation consists of lines, which its handler reads itself. */
 export const takesLines = ({ consumes }: Pick<OperationFact, 'consumes'>): boolean => consumes.includes(linesType)
 
-/** One line of a body. */
-export interface SentLine {
-  /** The position from 1. Blank lines are counted, but they are not lines of their own. */
-  readonly number: number
-  /** The bytes as they were sent, without the line break; those of a line too long are dropped. */
-  readonly bytes: Buffer
-  /** Parses the line. Throws a `Problem` for a line that is no JSON object. */
-  read(): Required<ParsedBody>
-}
-
-/** The lines in the order of the body, as many at a time as have arrived. */
-export type SentLines = AsyncIterable<readonly SentLine[]>
-
 const maxLineLength = 1024 * 1024
 const maxEntries = 1000
 
 /**
  * Returns the lines of the body. Throws 415 for another media type, and 400 or 422 for a JSON body
- * that is no list of up to `maxEntries` entries.
+ * that has no list, or more than `maxEntries` entries.
  */
 export function linesOf(call: Pick<Call, 'headers' | 'fact' | 'stream' | 'body'>): SentLines {
   const { fact, stream, body } = call
   const type = mediaTypeOf(call)
-  if (type === linesType) return stream ? readLines(stream) : readLines([])
+  if (type === linesType) return stream ? splitLines(stream) : splitLines([])
   if (type === undefined || !fact.consumes.includes(type)) throw new Problem('unsupported_media_type', mediaTypes(fact))
   if (body === undefined || body.length === 0)
     throw new Problem('malformed_json', 'The body is empty; a JSON list is needed.')
@@ -57,7 +45,7 @@ export class BodyCut extends Error {}
 /**
  * Splits a stream into lines. Throws `BodyCut` instead of returning a last line that may be cut.
  */
-export async function* readLines(stream: AsyncIterable<Buffer> | Iterable<Buffer>): SentLines {
+export async function* splitLines(stream: AsyncIterable<Buffer> | Iterable<Buffer>): SentLines {
   let parts: Buffer[] = []
   let length = 0
   let number = 0
@@ -67,6 +55,7 @@ export async function* readLines(stream: AsyncIterable<Buffer> | Iterable<Buffer
     else parts = []
   }
   const take = (): SentLine[] => {
+    if (number === 0 && parts[0]) parts = [withoutMark(parts)]
     const line = length > maxLineLength ? tooLong(++number, length) : lineOf(++number, trimmed(parts))
     parts = []
     length = 0
@@ -101,6 +90,14 @@ const isCut = (error: unknown): boolean =>
   ['ECONNRESET', 'ERR_STREAM_PREMATURE_CLOSE', 'ERR_STREAM_DESTROYED'].includes(
     (error as NodeJS.ErrnoException).code ?? '',
   )
+
+const byteOrderMark = Buffer.from('\ufeff')
+
+/** Joins the parts of the first line, without the mark by which some programs begin a file. */
+function withoutMark(parts: readonly Buffer[]): Buffer {
+  const line = Buffer.concat(parts)
+  return line.subarray(0, 3).equals(byteOrderMark) ? line.subarray(3) : line
+}
 
 /** Joins the parts of a line, without the blanks and the carriage return around it. */
 function trimmed(parts: readonly Buffer[]): Buffer {

@@ -2,7 +2,7 @@
 // store, texts are collected, and reading stops at a limit. The body for the handler contains a key
 // for each file.
 import type { Readable } from 'node:stream'
-import type { ParsedBody } from '../../contract/input/body.ts'
+import type { ParsedBody } from '../../contract/input/sent.ts'
 import { type FormField, isFile, maxFileLength, readForm } from '../../contract/input/form.ts'
 import type { Shape } from '../../contract/input/normalize.ts'
 import type { Context } from '../context.ts'

@@ -170,7 +170,7 @@ export async function savepoint<T>({ db, unit, services }: InTransaction, work: 
 
 /**
  * Like `savepoint`, for a part that stands for a transaction of its own: its events have their own
- * first event, and what it archives is restored alone.
+ * first event, and a record that it archives is restored alone.
  */
 export async function wholePart<T>(ctx: InTransaction, work: (ctx: InTransaction) => Promise<T>): Promise<T> {
   const unit: UnitOfWork = { ...ctx.unit, archived: [], firstEventId: undefined, wakes: false }

@@ -60,8 +60,8 @@ export async function checkUniqueKeys(
 }
 
 /**
- * Finds the stored keys of an attribute of a record. The sign hides the attribute from the planner of
- * SQLite, which would otherwise read the keys of all records of the type.
+ * Finds the stored keys of an attribute of a record. The sign hides the attribute from the planner
+ * of SQLite, which would otherwise read the keys of all records of the type.
  */
 const storedKeys = cachedQuery((db: Db, entity: Bound<EntityType>, recordId: Bound<number>, id: Bound<number>) =>
   db

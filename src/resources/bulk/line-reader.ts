@@ -1,5 +1,5 @@
 // Hands out the lines of a body in batches, as they arrive.
-import type { SentLine, SentLines } from '../../contract/input/lines.ts'
+import type { SentLine, SentLines } from '../../contract/input/sent.ts'
 
 export interface LineReader {
   /**

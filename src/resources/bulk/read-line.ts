@@ -1,8 +1,7 @@
 // Reads a line: which single operation it stands for, and with which path and body.
 import { compileInput } from '../../contract/ajv.ts'
-import type { ParsedBody } from '../../contract/input/body.ts'
-import type { SentLine } from '../../contract/input/lines.ts'
 import { componentOf, resolved } from '../../contract/input/open-schema.ts'
+import type { ParsedBody, SentLine } from '../../contract/input/sent.ts'
 import { type Finding, fieldErrors } from '../../contract/input/validation-errors.ts'
 import { operations } from '../../contract/operations.gen.ts'
 import type { OperationFact, OperationId, Schema } from '../../contract/types.ts'
@@ -48,8 +47,8 @@ const validatorOf = perOwner((document: object) =>
   }),
 )
 
-/** Reads a line. Throws a `Problem` when it is no line that the contract allows. */
-export function readLine({ services }: Context, line: SentLine): ReadLine {
+/** Reads a line. Throws a `Problem` for a line that the contract does not allow. */
+export function readBulkLine({ services }: Context, line: SentLine): ReadLine {
   const { value, inexact, found = [] } = line.read()
   const validate = validatorOf(services.contract)
   const isOfFields = (path: string): boolean => path.startsWith('fields.')

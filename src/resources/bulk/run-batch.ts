@@ -1,5 +1,5 @@
 // Carries out the lines of a batch in one transaction, with their stored answers.
-import type { SentLine } from '../../contract/input/lines.ts'
+import type { SentLine } from '../../contract/input/sent.ts'
 import { renewed } from '../../kernel/auth/sessions.ts'
 import type { Context } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'

@@ -1,5 +1,5 @@
 // Carries out a line in the transaction of its batch, and makes the answer.
-import type { SentLine } from '../../contract/input/lines.ts'
+import type { SentLine } from '../../contract/input/sent.ts'
 import { problemDocument } from '../../contract/output/problems.ts'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
@@ -8,7 +8,7 @@ import type { CarriedOut } from '../../kernel/handler.ts'
 import { findOneNamed } from '../../kernel/resource/named-references.ts'
 import type { AccordEvent } from '../../kernel/write/events.ts'
 import { type InTransaction, wholePart } from '../../kernel/write/write.ts'
-import { paramsOf, type ReadLine, readLine } from './read-line.ts'
+import { paramsOf, type ReadLine, readBulkLine } from './read-line.ts'
 
 export type Answer = Schema<'BulkAnswer'>
 
@@ -18,7 +18,7 @@ export type Answer = Schema<'BulkAnswer'>
  */
 export async function runLine(ctx: InTransaction, line: SentLine): Promise<Answer> {
   try {
-    const read = readLine(ctx, line)
+    const read = readBulkLine(ctx, line)
     return await wholePart(ctx, (ctx) => carryOut(ctx, line.number, read))
   } catch (error) {
     if (!(error instanceof Problem) || error.status >= 500) throw error

@@ -1,7 +1,7 @@
 // The answers of bulk writes with an Idempotency-Key, one row for each batch, stored in the
 // transaction of the batch. A repeated request gets them without carrying its lines out again.
 import { createHash } from 'node:crypto'
-import type { SentLine } from '../../contract/input/lines.ts'
+import type { SentLine } from '../../contract/input/sent.ts'
 import type { Context } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
 import type { OwnKey } from '../../kernel/write/idempotency.ts'
