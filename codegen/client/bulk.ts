@@ -2,7 +2,7 @@
 import type { components, paths } from '../../src/contract/schema.gen.ts'
 import type { AccordClient } from './client.ts'
 import { AccordProblem, unwrap } from './problem.ts'
-import { linesType, pause } from './retry.ts'
+import { lineMediaType, pause } from './retry.ts'
 
 export type BulkLine = components['schemas']['BulkLine']
 export type BulkAnswer = components['schemas']['BulkAnswer']
@@ -85,7 +85,7 @@ async function* send(
       ...(onError && { query: { on_error: onError } }),
       header: { 'Idempotency-Key': idempotencyKey, ...(dryRun && { 'Accord-Dry-Run': 'true' as const }) },
     },
-    headers: { 'content-type': linesType },
+    headers: { 'content-type': lineMediaType },
     body: [],
     bodySerializer: () => bytesOf(typeof lines === 'function' ? lines() : lines),
     duplex: 'half',

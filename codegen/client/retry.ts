@@ -12,7 +12,7 @@ export interface RetryOptions {
 
 const firstWaitMs = 250
 /** The media type of lines, which are sent as a stream. */
-export const linesType = 'application/x-ndjson'
+export const lineMediaType = 'application/x-ndjson'
 
 export function retryingFetch({
   retries = 3,
@@ -22,7 +22,7 @@ export function retryingFetch({
   return async (request) => {
     for (let tries = 0; ; tries++) {
       // A copy of a stream would hold all of it in memory, so lines are sent once (bulk.ts).
-      const isLast = tries >= retries || request.headers.get('content-type') === linesType
+      const isLast = tries >= retries || request.headers.get('content-type') === lineMediaType
       // A body can be read only once, so each try sends a copy.
       const reply = await send(isLast ? request : request.clone()).catch((cause: unknown) => {
         if (isLast || request.signal.aborted || !isRepeatable(request)) throw cause

@@ -83,10 +83,11 @@ async function sendAll(sending: Sending, progress: Progress): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     const before = progress.done
     const fault = await sendOnce(sending, progress).catch((error: NodeJS.ErrnoException) => error)
+    if (fault instanceof CommandError) throw fault
     const isDone = progress.done >= sending.total || (sending.onError === 'stop' && isRefused(progress.last))
     if (isDone) return
     if (progress.done > before) attempt = 1
-    if (sending.dryRun || attempt >= maxAttempts || fault instanceof CommandError)
+    if (sending.dryRun || attempt >= maxAttempts)
       throw fault ?? new CommandError(`The server answered only ${progress.done} of ${sending.total} lines.`)
     await pause(firstPauseMs * attempt)
   }

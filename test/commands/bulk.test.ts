@@ -85,7 +85,7 @@ describe('bulk() of the client', () => {
       for (const line of lines(name, 3)) {
         const before = answered
         yield line
-        // The line is sent when the next one is asked for.
+        // The client sends a line before it takes the next one.
         while (answered === before && answered < 2) await new Promise((resolve) => setTimeout(resolve, 5))
       }
     }
