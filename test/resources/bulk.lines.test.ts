@@ -153,6 +153,8 @@ describe('bulkWrite', () => {
     expect(await errors(lead({ external_ids: { shop: '2' } }, { external_id: 'shop:1' }))).toHaveProperty([
       'external_ids.shop',
     ])
+    for (const id of ['a', 'a:', ':1', 'A:1', `${'a'.repeat(51)}:1`, `a:${'1'.repeat(256)}`, 'a:1,2'])
+      expect(await errors({ op: 'upsert', type: 'leads', external_id: id, fields: {} })).toHaveProperty('external_id')
     expect(await errors('{"op":"create","op":"create","type":"leads"}')).toEqual({ op: ['The key is sent twice.'] })
     expect(await errors('{"op":"create","type":"leads","fields":{"title":"A","title":"B"}}')).toHaveProperty('title')
     expect(
