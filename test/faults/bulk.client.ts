@@ -1,4 +1,4 @@
-// The client of bulk.kill.test.ts: sends a file with the key of the test until each line is answered.
+// The client of bulk.kill.test.ts: sends a file until each line is answered.
 
 import { bulkCommand } from '../../src/commands/bulk.ts'
 import { readConfig } from '../../src/config/config.ts'
