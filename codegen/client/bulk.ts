@@ -54,7 +54,7 @@ export async function* bulk<Paths extends object = paths>(
         signal,
         idempotencyKey,
       })) {
-        fault = answer.status === 503 && isRepeatable ? new TypeError(answer.problem?.message) : undefined
+        fault = isUndone(answer) && isRepeatable ? new TypeError(answer.problem?.message) : undefined
         if (fault !== undefined) break
         if (++place <= answered) continue
         answered = place
@@ -70,6 +70,10 @@ export async function* bulk<Paths extends object = paths>(
     await pause(waitMs * (tries + 1), signal)
   }
 }
+
+/** Returns whether the server ended before the line, or another request has its key. */
+const isUndone = ({ status, problem }: BulkAnswer): boolean =>
+  status === 503 || problem?.code === 'idempotency_in_flight'
 
 /** Returns whether the same lines may be accepted later. A TypeError means a lost connection. */
 const isTemporary = (cause: unknown): boolean =>
