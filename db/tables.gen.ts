@@ -91,6 +91,14 @@ export interface AttributesTable {
   type: Generated<'text' | 'textarea' | 'number' | 'price' | 'boolean' | 'select' | 'multiselect' | 'checkbox' | 'email' | 'address' | 'phone' | 'url' | 'lookup' | 'datetime' | 'date' | 'image' | 'file' | 'subheading'>
 }
 
+export interface BulkAnswersTable {
+  idempotency_key_id: number
+  position: number
+  lines: number
+  hash: string
+  answers: string
+}
+
 export interface CallCountsTable {
   id: Generated<number>
   scope: string
@@ -1107,6 +1115,7 @@ export interface DB {
   archives: ArchivesTable
   attribute_options: AttributeOptionsTable
   attributes: AttributesTable
+  bulk_answers: BulkAnswersTable
   call_counts: CallCountsTable
   campaign_sends: CampaignSendsTable
   core_config: CoreConfigTable

@@ -54,6 +54,7 @@ import {
 import { committedAttributeSet, type EntityType } from './resources/attributes/attribute-set.ts'
 import { fieldLabels } from './resources/attributes/field-labels.ts'
 import { withCustomAttributes } from './resources/attributes/served-contract.ts'
+import { endBulkWrites } from './resources/bulk/open-writes.ts'
 import { textsFor } from './resources/configuration/language.ts'
 import { endStreams } from './resources/events/streams.ts'
 import { sweepFiles } from './resources/files/clean-up.ts'
@@ -136,8 +137,11 @@ export async function buildApp(options: AppOptions): Promise<App> {
   const trackRequest: TrackRequest = trackRequests(http, metrics)
   limitConnections(http, config)
   await registerRequestGuards(http, services, options.serves ?? false)
-  // Ends the event streams, which would otherwise stay open until their clients disconnect.
-  http.addHook('preClose', async () => endStreams(services))
+  // Ends the event streams and bulk writes, which would otherwise go on until their clients end.
+  http.addHook('preClose', async () => {
+    endStreams(services)
+    endBulkWrites(services)
+  })
   // Closes the subprocesses after the last request, which may need one of them.
   http.addHook('onClose', () => services.offload.close())
   http.setErrorHandler((error: FastifyError | Problem, request, reply) => answerError(error, request, reply))

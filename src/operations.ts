@@ -20,6 +20,7 @@ import { deleteHooks as attributesDeleteHooks } from './resources/attributes/del
 import { handlers as attributeHandlers } from './resources/attributes/resource.ts'
 import { handlers as authentication, publicGuards as sessionGuards } from './resources/authentication/handlers.ts'
 import { sessionSight } from './resources/authentication/sessions.ts'
+import { handlers as bulkHandlers } from './resources/bulk/handlers.ts'
 import { handlers as configuration, configurationSight } from './resources/configuration/handlers.ts'
 import { exportSight } from './resources/data-transfer/exports.ts'
 import { handlers as dataTransfer } from './resources/data-transfer/handlers.ts'
@@ -120,6 +121,7 @@ export const handlers: Handlers = mergeHandlers(
   warehouseHandlers,
   marketing,
   configuration,
+  bulkHandlers,
   dataTransfer,
   fileHandlers,
   searchHandlers(() => ({ leads, persons, organizations, quotes, products, activities, emails })),

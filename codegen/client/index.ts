@@ -3,6 +3,7 @@
 // signatures.
 
 export type { components, operations, paths } from '../../src/contract/schema.gen.ts'
+export { type BulkAnswer, type BulkLine, type BulkLines, type BulkOptions, bulk } from './bulk.ts'
 export { type AccordClient, type ClientOptions, createAccordClient } from './client.ts'
 export { type SubscribeOptions, subscribeToEvents } from './events.ts'
 export { type ListedRecord, type ListPath, type ListQuery, listAll } from './pages.ts'

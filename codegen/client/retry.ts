@@ -11,6 +11,8 @@ export interface RetryOptions {
 }
 
 const firstWaitMs = 250
+/** The media type of lines, which are sent as a stream. */
+export const lineMediaType = 'application/x-ndjson'
 
 export function retryingFetch({
   retries = 3,
@@ -19,7 +21,8 @@ export function retryingFetch({
 }: RetryOptions): (request: Request) => Promise<Response> {
   return async (request) => {
     for (let tries = 0; ; tries++) {
-      const isLast = tries >= retries
+      // A copy of a stream would hold all of it in memory, so lines are sent once (bulk.ts).
+      const isLast = tries >= retries || request.headers.get('content-type') === lineMediaType
       // A body can be read only once, so each try sends a copy.
       const reply = await send(isLast ? request : request.clone()).catch((cause: unknown) => {
         if (isLast || request.signal.aborted || !isRepeatable(request)) throw cause

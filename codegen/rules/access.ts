@@ -40,10 +40,10 @@ export const permissionsAreSettled: Rule = ({ operations, permissionKeys, report
 }
 
 /**
- * The `x-ability` of an operation that accepts a token with any read ability. Such an operation
+ * The `x-ability` of an operation that accepts a token with any ability to read, or to write. It
  * checks the ability for each type of record itself.
  */
-const anyReading = 'any:read'
+const anyOf = { read: 'any:read', write: 'any:write' } as const
 
 export const abilitiesAreSettled: Rule = ({ operations, abilityAreas, report }) => {
   for (const { id, operation, at, isPublic, method } of operations) {
@@ -57,7 +57,7 @@ export const abilitiesAreSettled: Rule = ({ operations, abilityAreas, report }) 
       // A POST that only reads takes its question in the body.
       const isQuestion = method === 'post' && noEvent !== undefined && action === 'read'
       const expected = writing.has(method) && !isQuestion ? 'write' : 'read'
-      if (ability === anyReading && expected === 'read') continue
+      if (ability === anyOf[expected]) continue
       if (abilityAreas.length > 0 && !abilityAreas.includes(area)) {
         report([...at, 'x-ability'], id, `tokens know no area ${area};${suggest(area, abilityAreas)}`)
       } else if (action !== expected) {

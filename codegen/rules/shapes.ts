@@ -53,7 +53,8 @@ export const bodiesAreDeclared: Rule = ({ document, operations, report }) => {
     }
     if (forms.length === 0)
       report(found.at, id, 'a body without content cannot be checked; name its media type and schema.')
-    if (forms.length < 2) continue
+    // Lines are checked one by one, each like the body of its single operation.
+    if (forms.length < 2 || forms.some(([type]) => type === 'application/x-ndjson')) continue
     const widest = resolve(document, widestOf(found.part))?.properties ?? {}
     const isKnown = ({ schema }: MediaType): boolean =>
       schema?.$ref !== undefined &&

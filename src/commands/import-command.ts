@@ -1,10 +1,11 @@
-// The command lines of `accord import` and `accord export`.
+// The command lines of `accord import`, `accord export` and `accord bulk`.
 import { Argument, type Command, Option } from 'commander'
 import { jsonOption, readEnvironment, withExamples } from './command-parts.ts'
 
-/** Adds `accord import` and `accord export`. */
+/** Adds `accord import`, `accord export` and `accord bulk`. */
 export function addImportCommand(program: Command): void {
   addExportCommand(program)
+  addBulkCommand(program)
   withExamples(
     program
       .command('import')
@@ -79,4 +80,33 @@ function addExportCommand(program: Command): void {
     "accord export leads --separator ';' --output leads.csv",
     'accord export products --format xlsx --output products.xlsx',
   ).action(async (type, options) => (await import('./export.ts')).exportCommand(readEnvironment(), type, options))
+}
+
+function addBulkCommand(program: Command): void {
+  withExamples(
+    program
+      .command('bulk')
+      .description('send the lines of a file to POST /bulk of a server and print its answers')
+      .argument('<file>', 'a file with a JSON object per line (NDJSON): op, type, id or external_id, fields')
+      .option('--url <url>', 'origin of the server; default: the server of these settings')
+      .option('--token-stdin', 'read the token from the first line of standard input')
+      .option('--token <token>', 'token on the command line, where other users of this machine can read it')
+      .addOption(
+        new Option('--on-error <what>', 'what to do after a refused line')
+          .choices(['continue', 'stop'])
+          .default('continue'),
+      )
+      .option('--dry-run', 'try up to 1,000 lines and write nothing')
+      .option('--key <key>', 'Idempotency-Key; default: one that follows from the file')
+      .option('--output <file>', 'file for the answers; default: the standard output'),
+    'accord token create --email ada@example.com --name bulk | accord bulk changes.ndjson --token-stdin',
+    'accord bulk changes.ndjson --url https://crm.example.com --token-stdin --output answers.ndjson < token.txt',
+  )
+    .addHelpText(
+      'after',
+      '\nAfter a cut or a kill, the same command with the same token continues: lines that were carried out are\n' +
+        'not carried out again within 24 hours, and their answers are printed again. The exit code is 1 if a line\n' +
+        'was refused.',
+    )
+    .action(async (file, options) => (await import('./bulk.ts')).bulkCommand(readEnvironment(), file, options))
 }

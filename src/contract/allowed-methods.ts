@@ -11,6 +11,8 @@ export interface RouteFacts {
   operation?: AnyOperationId
   isPublic?: boolean
   isForAnyOrigin?: boolean
+  /** Whether the body consists of lines, which are read while they are answered. */
+  hasLines?: boolean
   /** The media types of forms. Fastify does not read a body of these types. */
   forms?: readonly string[]
   /**

@@ -2,10 +2,11 @@
 // request, in this order. The caller of `createBackend` supplies these steps as a `Pipeline`.
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Context as BackendContext, OpenAPIBackend } from 'openapi-backend'
-import type { Call } from './call.ts'
+import type { Call, LineCall } from './call.ts'
+import { takesLines } from './input/lines.ts'
 import type { Reading } from './input/normalize.ts'
 import { createOpenApi } from './openapi.ts'
-import { operations } from './operations.gen.ts'
+import { type OperationFact, operations } from './operations.gen.ts'
 import { Problem } from './output/problems.ts'
 import type { Backend, Exchange, Pipeline } from './pipeline.ts'
 import { readRequest } from './read-request.ts'
@@ -26,20 +27,25 @@ export async function createBackend(document: object, pipeline: Pipeline, readin
   const shared = sharedByContract.get(document) ?? createShared(document)
   sharedByContract.set(document, shared)
   const { api, shapes } = await shared
+  const run = (call: Call, pipeline: Pipeline): Promise<unknown> => {
+    const { operation: operationId, fact, path, headers } = call
+    const request = { operationId, method: fact.method, path, headers: { ...headers }, params: {}, query: {} }
+    const found = { query: [], body: [] }
+    const exchange: Exchange = {
+      call,
+      pipeline,
+      reading,
+      shapes: shapes.get(operationId) ?? noShapes,
+      request,
+      found,
+    }
+    return api.handleRequest(request as never, exchange)
+  }
   return {
     handle(call) {
-      const { operation: operationId, fact, path, headers } = call
-      const request = { operationId, method: fact.method, path, headers: { ...headers }, params: {}, query: {} }
-      const found = { query: [], body: [] }
-      const exchange: Exchange = {
-        call,
-        pipeline,
-        reading,
-        shapes: shapes.get(operationId) ?? noShapes,
-        request,
-        found,
-      }
-      return api.handleRequest(request as never, exchange)
+      if (takesLines(call.fact))
+        call.carryOut = (line, context) => run(callOfLine(call, line), pipeline.within(context))
+      return run(call, pipeline)
     },
     finish: (call, hasFailed) => pipeline.finish(call, hasFailed),
     async admit(call) {
@@ -67,6 +73,18 @@ export async function createBackend(document: object, pipeline: Pipeline, readin
         await pause(warmUpPauseMs, undefined, { ref: false })
       }
     },
+  }
+}
+
+/** Returns the call of the operation of a line, as if it were a request of its own. */
+function callOfLine({ request, ageMs }: Call, { operation, params, body }: LineCall): Call {
+  const fact: OperationFact = operations[operation]
+  const path = fact.path.replaceAll(/\{(\w+)\}/g, (_whole, name: string) => encodeURIComponent(params[name] ?? ''))
+  const headers = body === undefined ? {} : { 'content-type': 'application/json' }
+  return {
+    ...{ operation, fact, method: fact.method.toUpperCase(), path, headers, params, query: '', ageMs },
+    ...{ body: undefined, stream: undefined, uses: [], oldNames: new Map(), request },
+    ...(body !== undefined && { parsed: body }),
   }
 }
 

@@ -1,6 +1,7 @@
 // A request on its way through the steps of the pipeline, with the facts that the steps add.
 import type { Readable } from 'node:stream'
 import type { IgnoredKey } from './input/normalize.ts'
+import type { ParsedBody, SentLines } from './input/sent.ts'
 import type { Use } from './lifetime.ts'
 import type { AnyOperationId, OperationFact } from './operations.gen.ts'
 
@@ -38,6 +39,12 @@ export interface Call {
   readonly body: Buffer | undefined
   /** The unread body of a multipart form. Undefined for any other request. */
   readonly stream: Readable | undefined
+  /** The parsed body of a line, which was read with the line. */
+  readonly parsed?: ParsedBody
+  /** The lines of a body that consists of lines. */
+  lines?: SentLines
+  /** Carries out the operation of a line in the context of this call. */
+  carryOut?: (line: LineCall, context: unknown) => Promise<unknown>
   /** Facts from Fastify, such as the IP address of the caller. */
   readonly request: {
     address: string
@@ -62,6 +69,13 @@ export interface Call {
    * reads it.
    */
   context?: unknown
+}
+
+/** The single operation that a line stands for. */
+export interface LineCall {
+  readonly operation: AnyOperationId
+  readonly params: Readonly<Record<string, string>>
+  readonly body: ParsedBody | undefined
 }
 
 export interface Input {

@@ -1,8 +1,8 @@
 // The steps of a request, which the caller of `createBackend` supplies (http/pipeline.ts).
 import type { Readable } from 'node:stream'
 import type { Call, Input, Refused } from './call.ts'
-import type { ParsedBody } from './input/body.ts'
 import type { NamedReference, Reading, Shape } from './input/normalize.ts'
+import type { ParsedBody } from './input/sent.ts'
 import type { Finding } from './input/validation-errors.ts'
 import type { MatchedRequest } from './openapi.ts'
 import type { FieldErrors } from './output/problems.ts'
@@ -42,6 +42,11 @@ export interface Pipeline {
    */
   examine(call: Call, input: Input, refused: Refused): Promise<FieldErrors>
   handle(call: Call, input: Input): Promise<unknown>
+  /**
+   * Returns the steps for the operation of a line: the caller is that of `context`, and the result
+   * is the reply with its status.
+   */
+  within(context: unknown): Pipeline
   /** Called once after every call. `hasFailed` tells whether the call threw. */
   finish(call: Call, hasFailed: boolean): Promise<void>
 }

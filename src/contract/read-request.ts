@@ -1,10 +1,12 @@
 // Converts the path, the query and the body of a request to the form that their schemas describe.
 // openapi-backend validates the result.
 import type { Call } from './call.ts'
-import { bodyFindings, type ParsedBody, readBody } from './input/body.ts'
+import { bodyFindings, readBody } from './input/body.ts'
 import { filesAsText } from './input/form.ts'
+import { linesOf, takesLines } from './input/lines.ts'
 import { intakeOf, type NamedReference, normalizeBody } from './input/normalize.ts'
 import { readQuery } from './input/query.ts'
+import type { ParsedBody } from './input/sent.ts'
 import { noteUse } from './lifetime.ts'
 import type { Exchange } from './pipeline.ts'
 
@@ -20,6 +22,10 @@ export async function readRequest(exchange: Exchange): Promise<void> {
     query.push(['header.Accord-Dry-Run', 'This operation cannot be tried: send the request without it.'])
   request.params = readParams(call.params, shapes.ids)
   request.query = readQuery(call.query, shapes.query, reading, query, call)
+  if (takesLines(call.fact)) {
+    call.lines = linesOf(call)
+    return
+  }
   const sent = call.stream ? await pipeline.receive(call, call.stream, shapes.body ?? {}) : readBody(call)
   if (sent === undefined) return
   body.push(...(sent.found ?? []))

@@ -1,5 +1,6 @@
 // Reduces the contract to its requests for openapi-backend. output/reply-check.ts checks replies
 // with the full contract.
+import { linesType } from './input/lines.ts'
 import { type Shape, typesOf } from './input/normalize.ts'
 import type { Parameters } from './input/query.ts'
 import { type Lifetime, lifetimeOf } from './lifetime.ts'
@@ -63,7 +64,7 @@ export function requestDefinition(contract: object): RequestDefinition {
     return made
   }
   const operation = (value: object): unknown =>
-    copy('responses' in value ? { ...withoutForms(value as Taking), responses: {} } : value)
+    copy('responses' in value ? { ...withoutForms(withoutLines(value as Taking)), responses: {} } : value)
   const path = (methods: Record<string, object>): Record<string, unknown> =>
     Object.fromEntries(Object.entries(methods).map(([method, value]) => [method, operation(value)]))
   const { schemas: _schemas, responses: _responses, parameters, ...others } = components
@@ -94,6 +95,11 @@ function withoutForms(operation: Taking): object {
   if (!form) return operation
   const content = Object.fromEntries(Object.keys(requestBody.content).map((type) => [type, form]))
   return { ...operation, requestBody: { ...requestBody, content } }
+}
+
+/** Removes a body of lines, because each line is checked alone. */
+function withoutLines({ requestBody, ...operation }: Taking): Taking {
+  return requestBody === undefined || linesType in requestBody.content ? operation : { ...operation, requestBody }
 }
 
 interface Taking {

@@ -4,6 +4,7 @@ import type { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { type RouteFacts, routeFactsOf, routeOf, shadowedMethods } from './allowed-methods.ts'
 import type { Call } from './call.ts'
+import { linesType, takesLines } from './input/lines.ts'
 import { deprecationHeaders } from './lifetime.ts'
 import { type AnyOperationId, type OperationFact, operations } from './operations.gen.ts'
 import { Problem } from './output/problems.ts'
@@ -47,12 +48,14 @@ export function registerRoutes(app: FastifyInstance, backend: Backend): void {
         operation: id,
         isPublic: fact.public,
         isForAnyOrigin: fact.isForAnyOrigin === true,
-        forms: fact.maxFormBytes === null ? [] : [form, ...(fact.takesBytes ? [plainForm] : [])],
+        hasLines: takesLines(fact),
+        forms: streamedTypes(fact),
       } satisfies RouteFacts,
       // The handler does not return a promise, because Fastify would then watch the connection.
       handler: (request, reply) =>
         void answered(backend, id, fact, request, reply.elapsedTime)
           .then((answer) => sendAnswer(reply, answer))
+          .then(() => takesLines(fact) && closeAfterAnswer(request, reply))
           .catch((error) => reply.send(error instanceof Error ? error : new Error(String(error)))),
     })
   }
@@ -72,10 +75,31 @@ const maxPublicBodyLength = 128 * 1024
 export const bodyLimitOf = ({ public: isPublic, maxFormBytes }: OperationFact): number =>
   Math.min(maxFormBytes ?? (isPublic ? maxPublicBodyLength : maxBodyLength), maxBodyLength)
 
+/** Returns the media types of bodies that are read as streams, after authentication. */
+const streamedTypes = (fact: OperationFact): string[] => [
+  ...(fact.maxFormBytes === null ? [] : [form, ...(fact.takesBytes ? [plainForm] : [])]),
+  ...(takesLines(fact) ? [linesType] : []),
+]
+
+/** How long a client may go on sending after an answer that ended before its body. */
+const lingerMs = 2_000
+
+/**
+ * Closes the connection after an answer that ended before the body. The rest of the body is read
+ * for a moment, because the client would lose the answer if the connection were reset.
+ */
+function closeAfterAnswer({ raw }: FastifyRequest, { raw: response }: FastifyReply): void {
+  response.once('finish', () => {
+    if (raw.complete !== false) return
+    raw.resume()
+    setTimeout(() => !raw.complete && raw.socket.destroy(), lingerMs).unref()
+  })
+}
+
 const form = 'multipart/form-data'
 const plainForm = 'application/x-www-form-urlencoded'
 
-/** Returns whether the body is a form that is read after authentication. */
+/** Returns whether the body is a form, or lines, that are read after authentication. */
 export function isForm(request: FastifyRequest): boolean {
   const { forms = [] } = routeFactsOf(request)
   const [type = ''] = (request.raw.headers['content-type'] ?? '').split(';')
@@ -127,7 +151,7 @@ async function answered(
     oldNames: new Map(),
     request,
   }
-  if (call.stream && Number(request.raw.headers['content-length'] ?? 0) > (fact.maxFormBytes ?? 0))
+  if (call.stream && !takesLines(fact) && Number(request.raw.headers['content-length'] ?? 0) > (fact.maxFormBytes ?? 0))
     throw new Problem('payload_too_large')
   return answerOf(backend, call)
 }

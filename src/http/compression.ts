@@ -2,6 +2,7 @@
 // and changes their ETags.
 import compress from '@fastify/compress'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { routeFactsOf } from '../contract/allowed-methods.ts'
 import { encodedTag } from '../kernel/write/etag.ts'
 
 const encodings = ['br', 'gzip'] as const
@@ -30,10 +31,13 @@ export async function compressReplies(http: FastifyInstance): Promise<void> {
 /**
  * Returns whether a reply must stay uncompressed: replies with byte ranges, and replies to requests
  * with cookies. Another site can make a browser send such a request, and the length of a compressed
- * reply could reveal a secret in it (BREACH attack).
+ * reply could reveal a secret in it (BREACH attack). Answers to lines must not wait for further
+ * answers.
  */
-const isPlain = ({ raw: { headers } }: FastifyRequest, reply: FastifyReply): boolean =>
-  (headers.cookie !== undefined && headers.authorization === undefined) || reply.hasHeader('accept-ranges')
+const isPlain = (request: FastifyRequest, reply: FastifyReply): boolean =>
+  routeFactsOf(request).hasLines === true ||
+  (request.raw.headers.cookie !== undefined && request.raw.headers.authorization === undefined) ||
+  reply.hasHeader('accept-ranges')
 
 /**
  * Changes the ETag of a compressed reply, because a strong ETag identifies the sent bytes (RFC

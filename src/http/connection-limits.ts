@@ -4,7 +4,9 @@ import { randomUUID } from 'node:crypto'
 import type { Socket } from 'node:net'
 import type { FastifyHttpOptions, FastifyInstance, RawServerDefault } from 'fastify'
 import type { Config } from '../config/config.ts'
+import { routeFactsOf } from '../contract/allowed-methods.ts'
 import { Problem, problemDocument } from '../contract/output/problems.ts'
+import { onRequestEnd } from './access-log.ts'
 import { connectionsWithin, maxDescriptors } from './descriptor-limit.ts'
 import { minimalHeaders } from './security-headers.ts'
 
@@ -55,9 +57,16 @@ export const sockets = (config: Config, limits: typeof usual = usual): Sockets =
   // Clients may send an absolute URL (RFC 9112, 3.2.2). Removes its scheme and host.
   rewriteUrl: ({ url = '/' }) => url.replace(/^https?:\/\/[^/?#]*\/?/i, '/'),
   clientErrorHandler: (error, socket) => {
+    if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && sendsLines.has(socket as Socket)) return
     if (error.code !== 'ECONNRESET') refuse(config, socket as Socket, sentences[error.code] ?? 'It is not valid HTTP.')
   },
 })
+
+/**
+ * The connections whose request sends lines. Such a request may take any time, because the server
+ * reads no faster than it works; a connection without traffic is closed all the same.
+ */
+const sendsLines = new WeakSet<Socket>()
 
 const sentences: Record<string, string> = {
   ERR_HTTP_REQUEST_TIMEOUT: 'It did not arrive in time.',
@@ -67,6 +76,14 @@ const sentences: Record<string, string> = {
 
 export function limitConnections(http: FastifyInstance, config: Config): void {
   const { server } = http
+  http.addHook('onRequest', (request, _reply, done) => {
+    if (routeFactsOf(request).hasLines) {
+      const { socket } = request.raw
+      sendsLines.add(socket)
+      onRequestEnd(request, () => sendsLines.delete(socket))
+    }
+    done()
+  })
   server.maxConnections = connectionsWithin(maxDescriptors())
   closeIdleOnShutdown(http)
   // Refuses CONNECT, and ignores Expect headers other than `100-continue`.

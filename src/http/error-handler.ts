@@ -120,6 +120,7 @@ const downloadHeaders = [
   'accept-ranges',
   'etag',
   'cache-control',
+  'idempotency-replayed',
 ]
 
 function toProblem(error: FastifyError | Problem): Problem {

@@ -4,15 +4,14 @@
 import type { Readable } from 'node:stream'
 import { onlyReads } from '../contract/allowed-methods.ts'
 import type { Call, Input, Refused } from '../contract/call.ts'
-import type { ParsedBody } from '../contract/input/body.ts'
+import { takesLines } from '../contract/input/lines.ts'
 import type { NamedReference, Shape } from '../contract/input/normalize.ts'
+import type { ParsedBody } from '../contract/input/sent.ts'
 import type { Finding } from '../contract/input/validation-errors.ts'
-import { replySchemaOf, withOldNames } from '../contract/old-names.ts'
 import type { FieldErrors } from '../contract/output/problems.ts'
-import { statusOfReply } from '../contract/output/status.ts'
 import type { Pipeline } from '../contract/pipeline.ts'
 import type { Answered } from '../contract/routes.ts'
-import type { EventBase, OperationFact, OperationId } from '../contract/types.ts'
+import type { OperationFact, OperationId } from '../contract/types.ts'
 import { covers } from '../kernel/auth/abilities.ts'
 import { noteDeprecatedUses } from '../kernel/auth/deprecated-uses.ts'
 import { checkCsrf, identify } from '../kernel/auth/sessions.ts'
@@ -26,7 +25,8 @@ import { findNamed, type NamedFinders } from '../kernel/resource/named-reference
 import { matches } from '../kernel/write/etag.ts'
 import { hasStoredReply, isInSteps, once } from '../kernel/write/idempotency.ts'
 import { callContext, createContext, requestOriginOf } from './call-context.ts'
-import { checkDownload, checkReply, type ReplyCheck } from './reply-sampling.ts'
+import { type Carrying, carryOutLine, checkedReply, enterLine, handlerContext, handlerOf } from './carry-out.ts'
+import { checkDownload, type ReplyCheck } from './reply-sampling.ts'
 import { header, jsonType, renderJson } from './response.ts'
 
 /**
@@ -49,16 +49,7 @@ export interface Rules {
   namedFinders: NamedFinders
 }
 
-type AnyHandler = (ctx: Context, input: Input) => Promise<unknown>
-
-interface Parts extends Rules {
-  services: Services
-  handlers: Handlers
-  check: ReplyCheck
-}
-
-const handlerOf = ({ handlers }: Parts, { operation }: Call): AnyHandler =>
-  handlers[operation as OperationId] as unknown as AnyHandler
+interface Parts extends Rules, Carrying {}
 
 export function createPipeline(services: Services, handlers: Handlers, rules: Rules, check: ReplyCheck): Pipeline {
   const parts: Parts = { services, handlers, ...rules, check }
@@ -71,6 +62,13 @@ export function createPipeline(services: Services, handlers: Handlers, rules: Ru
     assertRecordVisible: (call, params) => assertRecordVisible(parts, call, params),
     examine: (call, input, refused) => examine(parts, call, input, refused),
     handle: (call, input) => handle(parts, call, input),
+    within(context) {
+      return {
+        ...this,
+        authenticate: async (call) => enterLine(call, context as Context),
+        handle: (call, input) => carryOutLine(parts, call, input),
+      }
+    },
     async finish(call, hasFailed) {
       if (call.uses.length > 0 && call.context) noteDeprecatedUses(services, call, callContext(call).token)
       if (call.context) await cleanUpUploads(callContext(call), hasFailed)
@@ -184,30 +182,16 @@ const isTried = ({ dryRun, public: isPublic, permission, method, path }: Operati
 /** A POST that only reads needs no key, and its reply may not be JSON. */
 const takesKey = (fact: OperationFact): boolean => fact.method === 'post' && !onlyReads(fact)
 
-/**
- * Returns the event of the change in which read-only keys are ignored. An upsert fires it for a
- * known record.
- */
-const updateEventOf = ({ method, events }: OperationFact): EventBase | undefined =>
-  method === 'put' ? (events[0]?.replace(/\.create$/, '.update') as EventBase | undefined) : events[0]
-
 /** Carries out the call. The handler's reply goes down this function until it is a response. */
 async function handle(parts: Parts, call: Call, input: Input): Promise<Answered> {
   const isRead = call.fact.method === 'get'
-  // With If-Match, the version of the body adds nothing.
-  const { bodyVersion } = header(call, 'if-match') === undefined ? call : {}
-  const { ignored = [] } = call
-  const ctx: Context = {
-    ...callContext(call),
-    ...(bodyVersion !== undefined && { bodyVersion }),
-    ...(ignored.length > 0 && { ignored: { event: updateEventOf(call.fact), keys: ignored } }),
-  }
+  const ctx = handlerContext(call)
   const handler = handlerOf(parts, call)
   if (!isRead) await prepareUploads(ctx)
   const key = header(call, 'idempotency-key')
   // A dry run must not use up the key. A public call has no key, because a key belongs to a token
-  // or session.
-  const isKeyed = key !== undefined && ctx.user !== null && takesKey(call.fact) && !ctx.dryRun
+  // or session. The handler of lines stores their answers itself.
+  const isKeyed = key !== undefined && ctx.user !== null && takesKey(call.fact) && !ctx.dryRun && !takesLines(call.fact)
   let answer: Answered = isKeyed
     ? await answerOnce(parts, ctx, call, input, key)
     : render(parts, ctx, call, input, await begun(call, await handler(ctx, input)))
@@ -245,25 +229,16 @@ async function begun(call: Call, reply: unknown): Promise<unknown> {
   return reply
 }
 
-/** Adds the warnings of the call to the reply of a record. */
-const withWarnings = ({ warnings }: Context, reply: unknown): unknown =>
-  warnings.length > 0 && typeof reply === 'object' && reply !== null && 'data' in reply
-    ? { ...reply, meta: { ...(reply as { meta?: object }).meta, warnings } }
-    : reply
-
 /** Checks the reply of a handler against the contract and turns it into a response. */
-function render({ check, services }: Parts, ctx: Context, call: Call, input: Input, reply: unknown): Answered {
+function render(parts: Parts, ctx: Context, call: Call, input: Input, reply: unknown): Answered {
   const { fact } = call
+  const { check } = parts
   let answer: Answered
   if (reply instanceof Download) {
     answer = answerDownload(ctx, fact, call.method, reply)
     checkDownload(check, call, answer)
   } else {
-    const said = fact.warns ? withWarnings(ctx, reply) : reply
-    const status = statusOfReply(said, { dryRun: ctx.dryRun, usual: fact.status })
-    const { contract } = services
-    const whole = withOldNames(contract, () => replySchemaOf(contract, { ...fact, status }), said)
-    if (said !== undefined || fact.produces.length > 0) checkReply(check, call, status, whole)
+    const { status, reply: whole } = checkedReply(parts, ctx, call, reply)
     answer = renderJson(ctx, call, input, whole, { status, checker: check.checker })
   }
   // Caches must distinguish the media types of an operation.

@@ -1,7 +1,9 @@
 // The types of the handlers. A handler is a plain function from the parsed input to the reply.
 // Handlers are registered by operationId.
+import type { LineCall } from '../contract/call.ts'
+import type { SentLines } from '../contract/input/sent.ts'
 import type { Body, OperationId, Params, Query, Reply } from '../contract/types.ts'
-import type { Context } from './context.ts'
+import type { Context, Warning } from './context.ts'
 
 export interface HandlerInput<O extends OperationId> {
   params: Params<O>
@@ -10,6 +12,20 @@ export interface HandlerInput<O extends OperationId> {
 }
 
 export type Handler<O extends OperationId> = (ctx: Context, input: HandlerInput<O>) => Promise<Reply<O>>
+
+/** The result of the operation of a line. */
+export interface CarriedOut {
+  status: number
+  reply: unknown
+  warnings: readonly Warning[]
+}
+
+/** The lines of a body that consists of lines, and what carries them out. */
+export interface Sent {
+  readonly lines: SentLines
+  /** Reads, checks and carries out the operation of a line, like a request of its own. */
+  carryOut(ctx: Context, line: LineCall): Promise<CarriedOut>
+}
 
 /** Maps every operationId of the contract to its handler. A missing handler is a compile error. */
 export type Handlers = { [O in OperationId]: Handler<O> }

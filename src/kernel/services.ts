@@ -9,6 +9,7 @@ import type { Texts } from '../texts/texts.ts'
 import type { Encryption } from './auth/encryption.ts'
 import type { FileStore } from './files/file-store.ts'
 import type { Uploads } from './files/multipart.ts'
+import type { Sent } from './handler.ts'
 import type { DeleteHooks } from './history/delete-hooks.ts'
 import type { Outbound } from './outbound/client.ts'
 import type { Sight } from './query/event-visibility.ts'
@@ -73,6 +74,8 @@ declare module './context.ts' {
   interface Context {
     readonly unit: UnitOfWork | null
     readonly uploads?: Uploads
+    /** The body of an operation whose body consists of lines. */
+    readonly sent?: Sent
     /**
      * The stored progress of a request with an Idempotency-Key. Set only for handlers that open
      * their own transactions (write/idempotency.ts).

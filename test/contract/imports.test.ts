@@ -16,7 +16,7 @@ const groups = [
   ['warehouses', 'locations', 'products'],
   ['leads', 'quotes'],
   ['activities', 'email-templates', 'emails'],
-  ['events', 'webhooks', 'workflows', 'web-forms', 'marketing', 'data-transfer', 'search', 'reports'],
+  ['bulk', 'events', 'webhooks', 'workflows', 'web-forms', 'marketing', 'data-transfer', 'search', 'reports'],
 ]
 const groupOf = (path: string): number => groups.findIndex((names) => names.includes(path.split('/')[2] ?? ''))
 

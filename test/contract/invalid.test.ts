@@ -10,6 +10,7 @@ import {
   isQuestion,
   parametersOf,
   takesHeader,
+  takesLines,
   typesOf,
 } from '../support/schema.ts'
 import { type Breakage, badTexts, breakagesOf, danglingReferences } from './breakages.ts'
@@ -20,7 +21,7 @@ const world = useWorld()
 
 const ids = facts.filter(([, each]) => each.servedBy === 'handler').map(([id]) => id)
 // A body of bytes has no fields, so its errors are 400.
-const withBody = ids.filter((id) => bodySchema(id) !== undefined && !fact(id).takesBytes)
+const withBody = ids.filter((id) => bodySchema(id) !== undefined && !fact(id).takesBytes && !takesLines(id))
 const isMass = (id: string): boolean => /\/mass-\w+$/.test(fact(id).path)
 
 /** Sends the request. Returns a sentence if the reply is not a 422 with exactly these fields. */

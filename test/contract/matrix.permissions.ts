@@ -30,7 +30,7 @@ const forAnyUser = [
   ...['logout', 'getSession', 'deleteSession', 'getAccount', 'updateAccount'],
   ...['listAccountSessions', 'deleteAccountSession', 'listColleagues'],
   ...['listTokens', 'createToken', 'getToken', 'deleteToken'],
-  ...['listAttributes', 'getAttribute', 'lookupAttributeValues', 'searchRecords'],
+  ...['listAttributes', 'getAttribute', 'lookupAttributeValues', 'searchRecords', 'bulkWrite'],
   ...['uploadFile', 'getFile', 'deleteFile', 'downloadFile'],
 ]
 
@@ -42,7 +42,7 @@ function beside(ability: string): string[] {
   const [area, verb] = ability.split(':')
   return [
     `${area}:${verb === 'read' ? 'write' : 'read'}`,
-    `${area === 'files' ? 'reports' : 'files'}:${area === 'any' ? 'write' : '*'}`,
+    `${area === 'files' ? 'reports' : 'files'}:${area !== 'any' ? '*' : verb === 'read' ? 'write' : 'read'}`,
     ...(verb === 'write' ? ['*:read'] : []),
     ...(area === 'users' ? ['settings:*'] : []),
     ...(area === 'settings' ? ['users:*'] : []),

@@ -6,7 +6,17 @@ import { createReplyChecker } from '../../src/contract/output/reply-check.ts'
 import { signatureOf } from '../../src/resources/files/signed-links.ts'
 import type { TestServer } from '../support/app.ts'
 import { encode, file } from '../support/form.ts'
-import { bodySchema, document, fact, facts, isFile, parametersOf, sample, takesFormOnly } from '../support/schema.ts'
+import {
+  bodySchema,
+  document,
+  fact,
+  facts,
+  isFile,
+  parametersOf,
+  sample,
+  takesFormOnly,
+  takesLines,
+} from '../support/schema.ts'
 import { cookies } from './stages.ts'
 
 export interface Request {
@@ -39,7 +49,7 @@ export async function send({ server }: { server: TestServer }, id: string, reque
     accept: 'application/json',
     ...(token !== null && { authorization: `Bearer ${token}` }),
     ...((isInSession || fact(id).public) && cookies(server, isInSession)),
-    ...(body !== undefined && { 'content-type': 'application/json' }),
+    ...(body !== undefined && { 'content-type': takesLines(id) ? 'application/x-ndjson' : 'application/json' }),
     ...form?.headers,
     ...headers,
   }
@@ -134,7 +144,8 @@ const eventsOf = (id: string): readonly string[] => (operations as Record<string
 const undeclared = (id: string, fired: readonly { name: string }[]): string[] =>
   fired
     .map(({ name }) => name.replace(/\.(before|after)$/, ''))
-    .filter((base) => !eventsOf(id).includes(base))
+    // A line fires the events of its single operation.
+    .filter((base) => !eventsOf(id).includes(base) && !takesLines(id))
     .map((base) => `fired ${base}, which the contract does not list for ${id}.`)
 
 /** A checker for the schemas by name. Undeclared keys are findings. */

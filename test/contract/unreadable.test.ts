@@ -2,7 +2,7 @@
 // methods and invalid encoding. Each gets its documented problem, never a 5xx, and nothing is
 // written.
 import { describe, expect, it } from 'vitest'
-import { bodySchema, creatorOfUpsert, fact, facts, parametersOf, takesFormOnly } from '../support/schema.ts'
+import { bodySchema, creatorOfUpsert, fact, facts, parametersOf, takesFormOnly, takesLines } from '../support/schema.ts'
 import { unknownId } from './breakages.ts'
 import { changesNothing, request, send, short, urlOf } from './support.ts'
 import { useWorld } from './use-world.ts'
@@ -13,7 +13,7 @@ const ids = facts.filter(([, each]) => each.servedBy === 'handler').map(([id]) =
 const tooLarge = JSON.stringify({ a: 'x'.repeat(1024 * 1024) })
 const tooMany = `{"a":[${'[],'.repeat(10_001)}[]]}`
 
-const ofJson = (id: string): boolean => bodySchema(id) !== undefined && !takesFormOnly(id)
+const ofJson = (id: string): boolean => bodySchema(id) !== undefined && !takesFormOnly(id) && !takesLines(id)
 
 describe.each(ids.filter(ofJson))('%s', (id) => {
   it('answers 400 to a body that is no JSON object, 415 to another media type, 413 to more than a mebibyte or 10,000 values', async () => {

@@ -20,13 +20,14 @@ needing('curl', 'jq').describe('the guide to imports', () => {
     const token = { userId: 1, name: 'guide', kind: 'personal', abilities: ['*'], expiresAt: null } as const
     const { text } = await issueToken(server.store.db, { ...token, allowedIps: [] }, start)
     const env = { PATH: process.env.PATH, ACCORD_TOKEN: text }
-    const script = commands.replace('http://localhost:8000', server.url)
+    const script = commands.replaceAll('http://localhost:8000', server.url)
     const { stdout } = await promisify(execFile)('sh', ['-ec', script], { env, cwd: folder })
     // jq prints the last reply with spaces.
     expect(stdout).toContain('"state": "completed"')
     expect(stdout).toContain('"processed_rows_count": 1,')
     // The settings of the second import, as they were confirmed.
     expect(stdout).toContain('"date_format":"dmy","decimal_separator":","')
+    expect(stdout).toMatch(/"line":1,"status":201.*\n.*"line":2,"status":201/)
     expect(stdout).not.toContain('"code":')
   })
 })

@@ -43,6 +43,9 @@ export function bodySchema(id: string): SchemaObject | undefined {
   return body && follow(body)
 }
 
+/** Returns whether the body consists of lines, which are answered one by one with status 200. */
+export const takesLines = (id: string): boolean => fact(id).consumes.includes('application/x-ndjson')
+
 /** Returns whether the operation reads by the `where` of its body, which may name any id. */
 export const isQuestion = (id: string): boolean => bodySchema(id)?.properties?.where !== undefined
 

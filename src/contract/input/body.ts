@@ -4,28 +4,20 @@ import type { Call } from '../call.ts'
 import type { OperationFact } from '../operations.gen.ts'
 import { Problem } from '../output/problems.ts'
 import { readNested } from './form-fields.ts'
+import type { ParsedBody } from './sent.ts'
 import { findTexts } from './text-rules.ts'
 import { lossesIn } from './unsafe-numbers.ts'
 import { type Finding, maxFields } from './validation-errors.ts'
 import { maxPublicValues, maxValues, refuseManyValues } from './value-count.ts'
 
-export interface ParsedBody {
-  value: unknown
-  /** The paths of the numbers that `JSON.parse` has rounded. */
-  inexact: readonly string[][]
-  /** Errors found while the body was read. */
-  found?: readonly Finding[]
-}
-
 /**
  * Returns the parsed JSON or form fields, or undefined for a request without a body.
  * Not for multipart forms, which are read as a stream.
  */
-export function readBody({ body, headers, fact }: Call): ParsedBody | undefined {
-  const type = String(headers['content-type'] ?? '')
-    .split(';')[0]
-    ?.trim()
-    .toLowerCase()
+export function readBody(call: Call): ParsedBody | undefined {
+  const { body, headers, fact } = call
+  if (call.parsed) return call.parsed
+  const type = mediaTypeOf(call)
   if (body === undefined || body.length === 0) {
     if (!fact.bodyRequired) return undefined
     if (type && !fact.consumes.includes(type)) throw new Problem('unsupported_media_type', mediaTypes(fact))
@@ -42,6 +34,13 @@ export function readBody({ body, headers, fact }: Call): ParsedBody | undefined 
   if (Array.isArray(read.value)) throw new Problem('malformed_json')
   return read
 }
+
+/** Returns the media type of a request without its parameters. */
+export const mediaTypeOf = ({ headers }: Pick<Call, 'headers'>): string | undefined =>
+  String(headers['content-type'] ?? '')
+    .split(';')[0]
+    ?.trim()
+    .toLowerCase()
 
 /**
  * Parses a JSON object or list. Throws 400 for any other text, and for nesting deeper than
@@ -63,11 +62,13 @@ export function parseJson(text: string, most: number): Required<ParsedBody> {
 }
 
 const maxDepth = 32
-const mediaTypes = (fact: OperationFact): string => `Send the body as ${fact.consumes.join(' or ')}.`
+export const mediaTypes = (fact: OperationFact): string => `Send the body as ${fact.consumes.join(' or ')}.`
 
-function decode(body: Buffer): string {
+const utf8 = new TextDecoder('utf-8', { fatal: true })
+
+export function decode(body: Buffer): string {
   try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(body)
+    return utf8.decode(body)
   } catch (cause) {
     throw new Problem('malformed_json', 'The body is not valid UTF-8.', { cause })
   }

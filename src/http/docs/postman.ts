@@ -196,11 +196,12 @@ const withoutProse = ({ items, ...schema }: ServedSchema): ServedSchema => ({
 const textOf = (value: unknown): string =>
   Array.isArray(value) ? value.map(textOf).join(',') : typeof value === 'object' ? JSON.stringify(value) : String(value)
 
-/** Returns the first media type of a body, JSON before forms, with its schema and example. */
+/** Returns the media type of a body, JSON before lines and forms, with its schema and example. */
 function bodyExample(document: ServedDocument, { requestBody }: ServedOperation) {
   const { content = {} } = requestBody ? resolveServed<ServedBody>(document, requestBody) : {}
   const types = Object.keys(content)
-  const type = types.find((each) => each.endsWith('json')) ?? types[0]
+  const jsons = ['application/json', ...types].filter((each) => each.endsWith('json'))
+  const type = jsons.find((each) => types.includes(each)) ?? types[0]
   if (type === undefined) return undefined
   const { schema = {}, example } = content[type] ?? {}
   return { type, schema: resolveServed(document, schema), example: example ?? exampleOf(schema, document.components) }

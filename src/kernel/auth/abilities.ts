@@ -16,6 +16,7 @@ export const knownAbilities: readonly string[] = [
 export function covers(abilities: readonly string[], wanted: string): boolean {
   if (abilities.includes('*') || abilities.includes(wanted)) return true
   if (wanted === 'any:read') return abilities.some((each) => /:(read|\*)$/.test(each))
+  if (wanted === 'any:write') return abilities.some((each) => /:(write|\*)$/.test(each))
   const [area, verb] = wanted.split(':')
   if (verb === '*')
     return (

@@ -2,9 +2,9 @@
 // store, texts are collected, and reading stops at a limit. The body for the handler contains a key
 // for each file.
 import type { Readable } from 'node:stream'
-import type { ParsedBody } from '../../contract/input/body.ts'
 import { type FormField, isFile, maxFileLength, readForm } from '../../contract/input/form.ts'
 import type { Shape } from '../../contract/input/normalize.ts'
+import type { ParsedBody } from '../../contract/input/sent.ts'
 import type { Context } from '../context.ts'
 import { bestEffort } from '../runtime/unavailable.ts'
 import { bodies, formsOfBytes, type Reservation, reserve, unlimited } from './body-memory-budget.ts'

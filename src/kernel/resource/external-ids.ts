@@ -40,6 +40,14 @@ const queriesOf = perOwner(({ table, column }: ExternalIdTable) => {
   return {
     byOwner: cachedQuery((db: Db, ids: Bound<number[]>) => rows(db).where(sql.ref<number>(column), 'in', ids)),
     byText: cachedQuery((db: Db, texts: Bound<string[]>) => rows(db).where('external_id', 'in', texts)),
+    save: cachedQuery((db: Db, owner: Bound<number>, source: Bound<string>, text: Bound<string>) =>
+      (db as unknown as Kysely<Record<string, Record<string, unknown>>>)
+        .insertInto(table)
+        .values({ [column]: owner, source, external_id: text })
+        .onConflict((conflict) =>
+          conflict.columns([column, 'source']).doUpdateSet(({ ref }) => ({ external_id: ref('excluded.external_id') })),
+        ),
+    ),
   }
 })
 
@@ -109,13 +117,11 @@ async function checkExternalIds(
   if (systems.size > maxSystems) errors.invalid('external_ids', `Must not have more than ${maxSystems} entries.`)
 }
 
-async function saveExternalIds({ db }: Context, { table, column }: ExternalIdTable, id: number, sent: Sent) {
-  const [link, owner] = [sql.table(table), sql.ref(column)]
+async function saveExternalIds({ db }: Context, at: ExternalIdTable, id: number, sent: Sent) {
+  const [link, owner] = [sql.table(at.table), sql.ref(at.column)]
   for (const [source, value] of Object.entries(sent)) {
     if (value === null) await sql`delete from ${link} where ${owner} = ${id} and source = ${source}`.execute(db)
-    else
-      await sql`insert into ${link} (${owner}, source, external_id) values (${id}, ${source}, ${externalIdText(source, value)})
-        on conflict (${owner}, source) do update set external_id = excluded.external_id`.execute(db)
+    else await queriesOf(at).save(db, id, source, externalIdText(source, value))
   }
 }
 

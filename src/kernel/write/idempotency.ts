@@ -116,10 +116,80 @@ type Replayable = StoredReply & { replayed: boolean }
  * `idempotency_in_flight` while the first request is running.
  */
 export async function once(ctx: Context, key: string, request: unknown, work: Work): Promise<Replayable> {
-  const { db } = ctx
   const owner = ownerOf(ctx)
   if (!owner) return { ...work.render(ctx, await work.handle(ctx)), replayed: false }
-  const hash = fingerprintOf(ctx, request)
+  const { first, ...held } = await reserve(ctx, owner, key, fingerprintOf(ctx, request))
+  if (!first) return perform(ctx, held, work)
+  if (first.body === null) throw inFlight()
+  // The stored reply may not be on disk yet, so it is sent only after the disk has confirmed the
+  // commit.
+  await ctx.services.store.whenDurable()
+  return {
+    status: Number(first.status),
+    headers: JSON.parse(first.headers ?? '{}') as Record<string, string>,
+    body: ctx.services.encryption.decrypt(first.body),
+    replayed: true,
+  }
+}
+
+/** A key for whose request the handler stores the answers itself, in parts. */
+export interface OwnKey {
+  readonly id: number
+  /** Whether an earlier request with the key has stored answers. */
+  readonly isKnown: boolean
+  /** Whether the request with the key is completed. */
+  readonly isCompleted: boolean
+  /**
+   * Renews the reservation in the transaction of `inner`. Throws 409 when another request has taken
+   * the key over.
+   */
+  renew(inner: Context, isCompleted?: boolean): Promise<void>
+  /** Ends the reservation, so that a repeated request can continue at once. */
+  release(): Promise<void>
+}
+
+/**
+ * Reserves the key for a request whose answers the handler stores itself. Returns null without a
+ * key, for a dry run, and for a caller that owns no keys. Throws like `once`.
+ */
+export async function reserveOwn(ctx: Context, request: unknown): Promise<OwnKey | null> {
+  const owner = ownerOf(ctx)
+  const key = [ctx.headers['idempotency-key'] ?? []].flat().join(', ')
+  if (!owner || key === '' || ctx.dryRun) return null
+  const { db, services } = ctx
+  const { first, id, holder, progress } = await reserve(ctx, owner, key, fingerprintOf(ctx, request))
+  const known = services.encryption.encrypt('null')
+  return {
+    id,
+    isKnown: first !== undefined || progress !== undefined,
+    isCompleted: first !== undefined,
+    renew(inner, isCompleted = false) {
+      const at = services.clock.now()
+      const times = { created_at: stamp(at), expires_at: stamp(new Date(at.getTime() + daysMs(1))) }
+      return claim(inner.db, { id, holder }, { ...times, state: isCompleted ? 'completed' : 'committed', body: known })
+    },
+    async release() {
+      abandoned.set(holder, true)
+      const mine = db.updateTable('idempotency_keys').where('id', '=', id).where('held_by', '=', holder)
+      // Another process knows only by the time that the reservation has ended.
+      await bestEffort(() => mine.set({ created_at: stamp(new Date(0)) }).execute())
+    },
+  }
+}
+
+interface Held {
+  id: number
+  holder: string
+  /** The stored progress of an earlier request; undefined when there is none. */
+  progress?: unknown
+}
+
+/**
+ * Reserves the key for this request. Returns the row of the first request as `first` when that is
+ * completed.
+ */
+async function reserve(ctx: Context, owner: Owner, key: string, hash: string): Promise<Held & { first?: Row }> {
+  const { db } = ctx
   const expired = db.selectFrom('idempotency_keys').select('id').where('expires_at', '<', stamp(ctx.time)).limit(1)
   // Deletes only if expired rows exist, because a deletion needs a commit, which takes time.
   if (await expired.executeTakeFirst())
@@ -151,39 +221,30 @@ export async function once(ctx: Context, key: string, request: unknown, work: Wo
       // waited, for example by a sign-out.
       throw ctx.services.store.dialect.isForeignKeyViolation(cause) ? new Problem('unauthenticated') : cause
     })
-
-  if (!reserved) {
-    const first = await db
-      .selectFrom('idempotency_keys')
-      .selectAll()
-      .where(owner.column, '=', owner.id)
-      .where('key', '=', key)
-      .executeTakeFirst()
-    if (first?.state === 'in_flight' && isLeft(ctx, first)) {
-      await takeOver(ctx, first, { hash, holder })
-      return perform(ctx, { id: first.id, holder, progress: null }, work)
-    }
-    if (first && first.request_hash !== hash) throw new Problem('idempotency_key_reused')
-    // Continues after the stored progress. A row of an earlier program version has no progress, so
-    // its request cannot continue.
-    if (first?.state === 'committed' && first.body !== null && isLeft(ctx, first)) {
-      const progress: unknown = JSON.parse(ctx.services.encryption.decrypt(first.body))
-      await takeOver(ctx, first, { hash, holder })
-      return perform(ctx, { id: first.id, holder, progress }, work)
-    }
-    if (first?.state !== 'completed' || first.body === null) throw inFlight()
-    // The stored reply may not be on disk yet, so it is sent only after the disk has confirmed the
-    // commit.
-    await ctx.services.store.whenDurable()
-    return {
-      status: Number(first.status),
-      headers: JSON.parse(first.headers ?? '{}') as Record<string, string>,
-      body: ctx.services.encryption.decrypt(first.body),
-      replayed: true,
-    }
+  if (reserved) {
+    if (reserved.id % trimEvery === 0) await bestEffort(() => deleteOldest(ctx))
+    return { id: reserved.id, holder }
   }
-  if (reserved.id % trimEvery === 0) await bestEffort(() => deleteOldest(ctx))
-  return perform(ctx, { id: reserved.id, holder, progress: null }, work)
+  const first = await db
+    .selectFrom('idempotency_keys')
+    .selectAll()
+    .where(owner.column, '=', owner.id)
+    .where('key', '=', key)
+    .executeTakeFirst()
+  if (first?.state === 'in_flight' && isLeft(ctx, first)) {
+    await takeOver(ctx, first, { hash, holder })
+    return { id: first.id, holder }
+  }
+  if (first && first.request_hash !== hash) throw new Problem('idempotency_key_reused')
+  // Continues after the stored progress. A row of an earlier program version has no progress, so
+  // its request cannot continue.
+  if (first?.state === 'committed' && first.body !== null && isLeft(ctx, first)) {
+    const progress: unknown = JSON.parse(ctx.services.encryption.decrypt(first.body))
+    await takeOver(ctx, first, { hash, holder })
+    return { id: first.id, holder, progress }
+  }
+  if (first?.state !== 'completed') throw inFlight()
+  return { id: first.id, holder, first }
 }
 
 /** Deletes the oldest stored replies of the user beyond `maxStored`. Unfinished requests stay. */
@@ -209,27 +270,23 @@ async function deleteOldest({ db, user }: Context): Promise<void> {
       .execute()
 }
 
-interface Held {
-  id: number
-  holder: string
-  progress: unknown
+/**
+ * Updates the row of the key in the transaction of the work. Throws when another request has taken
+ * the key over.
+ */
+async function claim(inner: Db, { id, holder }: Held, changes: Changes): Promise<void> {
+  const mine = inner.updateTable('idempotency_keys').where('id', '=', id).where('held_by', '=', holder)
+  const { numUpdatedRows } = await mine.set(changes).executeTakeFirst()
+  if (numUpdatedRows > 0n) return
+  // No row was updated. The row was deleted with its token or session, or another request has taken
+  // the key over. Only a takeover is an error.
+  const other = inner.selectFrom('idempotency_keys').select('id').where('id', '=', id)
+  if (await other.executeTakeFirst()) throw inFlight()
 }
 
-async function perform(ctx: Context, { id, holder, progress }: Held, work: Work): Promise<Replayable> {
+async function perform(ctx: Context, { id, holder, progress = null }: Held, work: Work): Promise<Replayable> {
   const { db, services } = ctx
-  const mine = (inner: Db) => inner.updateTable('idempotency_keys').where('id', '=', id).where('held_by', '=', holder)
-  /**
-   * Updates the row of the key in the transaction of the work. Throws when another request has
-   * taken the key over.
-   */
-  const claim = async (inner: Db, changes: Changes): Promise<void> => {
-    const { numUpdatedRows } = await mine(inner).set(changes).executeTakeFirst()
-    if (numUpdatedRows > 0n) return
-    // No row was updated. The row was deleted with its token or session, or another request has
-    // taken the key over. Only a takeover is an error.
-    const other = inner.selectFrom('idempotency_keys').select('id').where('id', '=', id)
-    if (await other.executeTakeFirst()) throw inFlight()
-  }
+  const mine = db.updateTable('idempotency_keys').where('id', '=', id).where('held_by', '=', holder)
   const completed = ({ status, headers, body }: StoredReply): Changes => ({
     state: 'completed',
     status,
@@ -238,7 +295,7 @@ async function perform(ctx: Context, { id, holder, progress }: Held, work: Work)
   })
   const complete = async (inner: Context, reply: unknown): Promise<StoredReply> => {
     const answer = work.render(inner, reply)
-    await claim(inner.db, completed(answer))
+    await claim(inner.db, { id, holder }, completed(answer))
     return answer
   }
   const inOne = (): Promise<StoredReply> => transaction(ctx, async (inner) => complete(inner, await work.handle(inner)))
@@ -247,7 +304,11 @@ async function perform(ctx: Context, { id, holder, progress }: Held, work: Work)
     const keyed: KeyedRequest = {
       progress,
       save: (inner, progress) =>
-        claim(inner.db, { state: 'committed', body: services.encryption.encrypt(JSON.stringify(progress)) }),
+        claim(
+          inner.db,
+          { id, holder },
+          { state: 'committed', body: services.encryption.encrypt(JSON.stringify(progress)) },
+        ),
       complete: async (inner, reply) => {
         stored = await complete(inner, reply)
       },
@@ -256,7 +317,7 @@ async function perform(ctx: Context, { id, holder, progress }: Held, work: Work)
     if (stored) return stored
     const answer = work.render(ctx, reply)
     // The work is already committed, so the request succeeds even if the reply cannot be stored.
-    await bestEffort(() => mine(db).set(completed(answer)).execute())
+    await bestEffort(() => mine.set(completed(answer)).execute())
     return answer
   }
   try {
@@ -310,11 +371,16 @@ async function takeOver({ db, time }: Context, row: Row, { hash, holder }: { has
   if (numUpdatedRows === 0n) throw inFlight()
 }
 
+interface Owner {
+  column: 'token_id' | 'session_id'
+  id: number
+}
+
 /**
  * Returns the token or session to which the keys belong. Returns undefined for an anonymous caller,
  * because a repeated request could come from a different caller.
  */
-function ownerOf({ token, session }: Context): { column: 'token_id' | 'session_id'; id: number } | undefined {
+function ownerOf({ token, session }: Context): Owner | undefined {
   if (token) return { column: 'token_id', id: token.id }
   return session ? { column: 'session_id', id: session.id } : undefined
 }

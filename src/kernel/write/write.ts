@@ -169,6 +169,18 @@ export async function savepoint<T>({ db, unit, services }: InTransaction, work: 
 }
 
 /**
+ * Like `savepoint`, for a part that stands for a transaction of its own: its events have their own
+ * first event, and a record that it archives is restored alone.
+ */
+export async function wholePart<T>(ctx: InTransaction, work: (ctx: InTransaction) => Promise<T>): Promise<T> {
+  const unit: UnitOfWork = { ...ctx.unit, archived: [], firstEventId: undefined, wakes: false }
+  const inner = { ...ctx, unit }
+  const result = await savepoint(inner, () => work(inner))
+  ctx.unit.wakes ||= unit.wakes
+  return result
+}
+
+/**
  * Makes one change and emits its `before` and `after` events. `work` changes the rows and returns
  * the record after the change. When nothing changed, no event is logged and `eventId` is null.
  * Throws 403 `event_vetoed` when a listener refuses the change, and 500 when a listener fails.

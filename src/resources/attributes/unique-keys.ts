@@ -2,6 +2,8 @@
 // key, which is written together with the record.
 
 import { type SqlBool, sql } from 'kysely'
+import { type Bound, cachedQuery } from '../../../db/cached-query.ts'
+import type { Db } from '../../../db/store.ts'
 import type { Context } from '../../kernel/context.ts'
 import type { ValidationErrors } from '../../kernel/errors.ts'
 import { chunks } from '../../kernel/history/archive.ts'
@@ -57,6 +59,19 @@ export async function checkUniqueKeys(
   }
 }
 
+/**
+ * Finds the stored keys of an attribute of a record. The sign hides the attribute from the planner
+ * of SQLite, which would otherwise read the keys of all records of the type.
+ */
+const storedKeys = cachedQuery((db: Db, entity: Bound<EntityType>, recordId: Bound<number>, id: Bound<number>) =>
+  db
+    .selectFrom('unique_values')
+    .select('value')
+    .where('entity_type', '=', entity)
+    .where('entity_id', '=', recordId)
+    .where(sql<number>`+attribute_id`, '=', id),
+)
+
 /** Adds and removes stored keys of one record so that they equal `keys`. */
 export async function saveUniqueKeys(
   { db }: Context,
@@ -64,13 +79,7 @@ export async function saveUniqueKeys(
   recordId: number,
   keys: readonly UniqueKey[],
 ): Promise<void> {
-  const rows = () =>
-    db
-      .selectFrom('unique_values')
-      .where('entity_type', '=', entity)
-      .where('entity_id', '=', recordId)
-      .where('attribute_id', '=', id)
-  const present = new Set((await rows().select('value').execute()).map(({ value }) => value))
+  const present = new Set((await storedKeys(db, entity, recordId, id)).map(({ value }) => value))
   const wanted = new Set(keys.map(({ key }) => key))
   const gone = [...present].filter((key) => !wanted.has(key))
   if (gone.length > 0) {

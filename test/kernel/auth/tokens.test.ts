@@ -171,6 +171,9 @@ describe('covers', () => {
     [['leads:*'], 'any:read', true],
     [['*:read'], 'any:read', true],
     [['leads:write'], 'any:read', false],
+    [['leads:write'], 'any:write', true],
+    [['leads:*'], 'any:write', true],
+    [['leads:read', '*:read'], 'any:write', false],
     [[], 'any:read', false],
   ])('%j covers %s: %s', (abilities, wanted, isCovered) => expect(covers(abilities, wanted)).toBe(isCovered))
 })
