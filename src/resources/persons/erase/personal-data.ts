@@ -37,8 +37,12 @@ export interface PersonalTable {
   readonly texts: string
   /** The columns with texts that never have personal data of a person. */
   readonly other?: string
-  /** How rows belong to the person: by any of these columns. */
+  /** How rows belong to the person alone: by any of these columns. */
   readonly of?: readonly Link[]
+  /** How rows belong to the person and to others. An erasure replaces the person in their texts. */
+  readonly shared?: Link
+  /** The column of shared rows that names the person. An erasure sets it to null. */
+  readonly unlink?: string
   readonly about?: About
   /** What an erasure does with rows that belong to the person. Without it, only texts change. */
   readonly erase?: 'delete' | 'facts' | Values
@@ -63,19 +67,24 @@ export const personalData: Readonly<Record<keyof DB, PersonalTable>> = {
   person_numbers: { ...linked('person_id'), texts: 'number' },
   person_tags: { ...linked('person_id'), title: 'Tags' },
   person_external_ids: { ...linked('person_id'), texts: 'external_id', other: 'source', title: 'Ids in other systems' },
-  unique_values: { texts: 'value', about: ['entity_type', 'entity_id'], erase: 'delete', named: {} },
-  activity_files: { texts: 'name', of: [['activity_id', 'activities']] },
+  unique_values: { texts: 'value', about: ['entity_type', 'entity_id'], erase: 'delete', named: 'delete' },
+  activity_files: { texts: 'name', shared: ['activity_id', 'sharedActivities'] },
   activities: {
     texts: 'title title_key comment location',
-    of: [['id', 'activities'], ['id', 'sharedActivities']],
+    of: [['id', 'activities']],
+    erase: 'delete',
+    shared: ['id', 'sharedActivities'],
     title: 'Activities and notes',
   },
-  email_attachments: { texts: 'name', other: 'content_id', of: [['email_id', 'emails']] },
-  email_references: { texts: '', other: 'reference_id', of: [['email_id', 'emails']] },
+  email_attachments: { texts: 'name', other: 'content_id', shared: ['email_id', 'sharedEmails'] },
+  email_references: nothing('reference_id'),
   emails: {
     texts: 'subject subject_key html text to cc bcc from sender from_name error reply_addresses',
     other: 'message_id message_id_key kept_folders',
-    of: [['id', 'emails'], ['id', 'sharedEmails']],
+    of: [['id', 'emails']],
+    erase: 'delete',
+    shared: ['id', 'sharedEmails'],
+    unlink: 'person_id',
     title: 'E-mails',
   },
   leads: {
@@ -93,11 +102,17 @@ export const personalData: Readonly<Record<keyof DB, PersonalTable>> = {
     of: [['lead_id', 'leads']],
     erase: { lost_reason: null, person_id: null },
   },
-  quote_documents: { texts: 'printed', of: [['quote_id', 'quotes']], erase: 'delete' },
+  quote_documents: {
+    texts: 'printed',
+    of: [['quote_id', 'quotes']],
+    erase: 'delete',
+    shared: ['quote_id', 'keptQuotes'],
+  },
   quotes: {
     texts: 'subject subject_key description billing_address shipping_address custom_attributes customer',
     other: 'number number_key taxes',
     of: [['id', 'quotes']],
+    shared: ['id', 'keptQuotes'],
     erase: {
       ...{ subject: erasedTitle, subject_key: textKey(erasedTitle), description: null, shipping_address: null },
       ...{ billing_address: emptyAddress, custom_attributes: '{}', version: sql`version + 1` },
@@ -105,7 +120,13 @@ export const personalData: Readonly<Record<keyof DB, PersonalTable>> = {
     },
     title: 'Quotes',
   },
-  quote_items: { texts: 'coupon_code', other: 'sku name', of: [['quote_id', 'quotes'], ['quote_id', 'keptQuotes']], title: 'Items of quotes' },
+  quote_items: {
+    texts: 'coupon_code',
+    other: 'sku name',
+    of: [['quote_id', 'quotes']],
+    shared: ['quote_id', 'keptQuotes'],
+    title: 'Items of quotes',
+  },
   campaign_sends: {
     texts: 'error',
     other: 'occurrence address message_id claim',
@@ -116,7 +137,13 @@ export const personalData: Readonly<Record<keyof DB, PersonalTable>> = {
     },
     title: 'E-mails of campaigns',
   },
-  suppressions: { texts: '', other: 'address', of: [['address', 'addresses']], erase: 'delete', title: 'Refused campaigns' },
+  suppressions: {
+    texts: '',
+    other: 'address',
+    of: [['address', 'addresses']],
+    erase: 'delete',
+    title: 'Refused campaigns',
+  },
   workflow_runs: {
     texts: 'reason',
     other: 'event matched_conditions actions',
@@ -129,7 +156,12 @@ export const personalData: Readonly<Record<keyof DB, PersonalTable>> = {
     about: ['entity_type', 'entity_id'],
     erase: { attempts: '[]' },
   },
-  import_remainders: { texts: 'message', other: 'field', about: ['entity_type', 'record_id'], erase: { message: 'Erased' } },
+  import_remainders: {
+    texts: 'message',
+    other: 'field',
+    about: ['entity_type', 'record_id'],
+    erase: { message: 'Erased' },
+  },
   import_records: { texts: '', about: ['entity_type', 'record_id'], title: 'Imports' },
   import_errors: { texts: 'message cells', other: 'column code', named: { message: 'Erased', cells: '[]' } },
   import_batches: { texts: 'summary' },
