@@ -171,7 +171,9 @@ export async function once(ctx: Context, key: string, request: unknown, work: Wo
       await takeOver(ctx, first, { hash, holder })
       return perform(ctx, { id: first.id, holder, progress }, work)
     }
-    if (first?.state !== 'completed' || first.body === null) throw inFlight()
+    if (first?.state !== 'completed') throw inFlight()
+    // An erasure removes stored replies that show an erased person.
+    if (first.body === null) throw new Problem('state_conflict', 'The reply to the first request was erased.')
     // The stored reply may not be on disk yet, so it is sent only after the disk has confirmed the
     // commit.
     await ctx.services.store.whenDurable()

@@ -1,10 +1,8 @@
 // Removes stored replies of requests with an Idempotency-Key that show an erased person. A repeated
 // request then gets a 409, and does not create the person again.
 
-import { problemDocument } from '../../../contract/output/problems.ts'
 import { openOrNull } from '../../../kernel/auth/encryption.ts'
 import type { Context } from '../../../kernel/context.ts'
-import { Problem } from '../../../kernel/errors.ts'
 import { chunks } from '../../../kernel/history/archive.ts'
 import { yieldToEventLoop } from '../../../kernel/runtime/cooperative.ts'
 import { redactionOf } from './redact.ts'
@@ -14,12 +12,6 @@ import type { Scope } from './scope.ts'
 export async function eraseStoredReplies(ctx: Context, scope: Scope): Promise<number> {
   const { db, services } = ctx
   const names = redactionOf(scope.names)
-  const problem = new Problem('state_conflict', 'The reply to this request was erased together with a person.')
-  const about = { base: ctx.baseUrl, path: ctx.path, requestId: ctx.requestId }
-  const reply = {
-    status: problem.status,
-    headers: JSON.stringify({ 'content-type': 'application/problem+json; charset=utf-8' }),
-  }
   const rows = await db.selectFrom('idempotency_keys').select('id').where('body', 'is not', null).execute()
   let count = 0
   for (const part of chunks(rows, 50)) {
@@ -27,12 +19,8 @@ export async function eraseStoredReplies(ctx: Context, scope: Scope): Promise<nu
     for (const row of await db.selectFrom('idempotency_keys').select(['id', 'body']).where('id', 'in', ids).execute()) {
       const body = openOrNull(services.encryption, row.body ?? '')
       if (body === null || !(names?.text(body) !== body || shows(parsed(body), scope))) continue
-      const sealed = services.encryption.encrypt(JSON.stringify(problemDocument(problem, about)))
-      await db
-        .updateTable('idempotency_keys')
-        .set({ ...reply, body: sealed })
-        .where('id', '=', row.id)
-        .execute()
+      const changes = { state: 'completed' as const, body: null, headers: null }
+      await db.updateTable('idempotency_keys').set(changes).where('id', '=', row.id).execute()
       count += 1
     }
     await yieldToEventLoop()
