@@ -24,7 +24,7 @@ import { kyselyPostgres, runTransaction, type WriteEvents } from './driver.ts'
 import { postgresStorageFault } from './errors.ts'
 import { Replica } from './replica.ts'
 import { createServerClock, type ServerClock } from './server-clock.ts'
-import { openPostgresSnapshot, rememberPools } from './snapshot.ts'
+import { endClient, openPostgresSnapshot, rememberPools } from './snapshot.ts'
 import { assertPrimary } from './statements.ts'
 
 /**
@@ -171,8 +171,14 @@ class PostgresStore implements Store {
     }
   }
   purge = async (tables: readonly string[]): Promise<void> => {
-    // A user who does not own a table gets a warning, and the table is skipped.
-    for (const table of tables) await sql`vacuum (analyze) ${sql.table(table)}`.execute(this.db)
+    const client = await this.#pools.connect()
+    try {
+      await client.query('set statement_timeout = 0')
+      // A user who does not own a table gets a warning, and the table is skipped.
+      for (const table of tables) await client.query(`vacuum (analyze) "${table}"`)
+    } finally {
+      await endClient(client)
+    }
   }
   image = (): Promise<Buffer> => Promise.reject(new Error('A PostgreSQL database has no image; use pg_dump.'))
 

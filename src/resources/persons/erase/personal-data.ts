@@ -52,6 +52,9 @@ export interface PersonalTable {
   readonly title?: string
 }
 
+const erasedDomain = '@erased.invalid'
+/** Returns whether an erasure wrote the address in place of another one. */
+export const isErasedAddress = (address: string): boolean => address.endsWith(erasedDomain)
 /** The name that the records of an erased person show. */
 export const erasedName = 'Erased person'
 const erasedTitle = 'Erased'
@@ -116,7 +119,7 @@ export const personalData: Readonly<Record<keyof DB, PersonalTable>> = {
     erase: {
       ...{ subject: erasedTitle, subject_key: textKey(erasedTitle), description: null, shipping_address: null },
       ...{ billing_address: emptyAddress, custom_attributes: '{}', version: sql`version + 1` },
-      customer: sql`case when customer is null then null else ${JSON.stringify({ person: erasedName, organization: null })} end`,
+      customer: sql`case when customer is null then customer else ${JSON.stringify({ person: erasedName, organization: null })} end`,
     },
     title: 'Quotes',
   },
@@ -132,7 +135,7 @@ export const personalData: Readonly<Record<keyof DB, PersonalTable>> = {
     other: 'occurrence address message_id claim',
     of: [['id', 'sends']],
     erase: {
-      ...{ address: sql`'erased-' || id || '@erased.invalid'`, person_id: null, message_id: null, error: null },
+      ...{ address: sql`'erased-' || id || ${erasedDomain}`, person_id: null, message_id: null, error: null },
       ...{ run_at: null, state: sql`case when state = 'queued' then 'suppressed' else state end` },
     },
     title: 'E-mails of campaigns',
