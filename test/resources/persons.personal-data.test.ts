@@ -5,8 +5,9 @@ import { columnsOf, personalData } from '../../src/resources/persons/erase/perso
 
 const generated = readFileSync(new URL('../../db/tables.gen.ts', import.meta.url), 'utf8')
 
-/** Times and dates name no person. The types of columns with fixed values are not `string`. */
-const isTime = (column: string): boolean => /_(at|from|to|until|start|since|date)$|^(date|at)$/.test(column)
+/** Times, dates and types of records name no person. */
+const isPlain = (column: string): boolean =>
+  /_(at|from|to|until|start|since|date|type)$|^(date|at|sunset)$/.test(column)
 
 const tables = [...generated.matchAll(/^ {2}(\w+): (\w+Table)$/gm)].map(([, table = '', type = '']) => {
   const body = new RegExp(`interface ${type} \\{([^}]*)\\}`).exec(generated)?.[1] ?? ''
@@ -25,6 +26,6 @@ it.each(tables)('says where texts about persons are in $table', ({ table, column
   const rules = personalData[table as keyof typeof personalData]
   expect(rules, `List ${table} in src/resources/persons/erase/personal-data.ts.`).toBeDefined()
   const listed = [...columnsOf(rules.texts), ...columnsOf(rules.other)]
-  const missing = columns.filter((column) => !isTime(column) && !listed.includes(column))
+  const missing = columns.filter((column) => !isPlain(column) && !listed.includes(column))
   expect(missing, `Say whether columns of ${table} have personal data: texts or other.`).toEqual([])
 })

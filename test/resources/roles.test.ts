@@ -73,8 +73,8 @@ describe('createRole', () => {
     })
     expect(status).toBe(422)
     expect(body.errors).toEqual({
-      'permissions.1': ['Is none of the 129 values that the contract lists. Did you mean `leads.create`?'],
-      'permissions.2': ['Is none of the 129 values that the contract lists.'],
+      'permissions.1': ['Is none of the 130 values that the contract lists. Did you mean `leads.create`?'],
+      'permissions.2': ['Is none of the 130 values that the contract lists.'],
     })
     expect(server.events()).toEqual([])
   })

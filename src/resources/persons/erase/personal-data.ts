@@ -58,7 +58,7 @@ export const isErasedAddress = (address: string): boolean => address.endsWith(er
 /** The name that the records of an erased person show. */
 export const erasedName = 'Erased person'
 const erasedTitle = 'Erased'
-const emptyAddress = JSON.stringify({ address: '-', country: '-', state: null, city: '-', postcode: '-' })
+const emptyAddress = JSON.stringify({ address: '-', country: 'ZZ', state: null, city: '-', postcode: '-' })
 
 const nothing = (other: string): PersonalTable => ({ texts: '', other })
 const linked = (column: string): PersonalTable => ({ texts: '', of: [[column, 'persons']], erase: 'delete' })
