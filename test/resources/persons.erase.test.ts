@@ -312,6 +312,108 @@ describe('an erasure among other records', { timeout: 60_000 }, () => {
   })
 })
 
+describe('an erasure of rows that no one wrote by hand', { timeout: 60_000 }, () => {
+  it('empties ledgers, jobs, deliveries, runs, refused rows of imports, and texts of other records', async () => {
+    const { db } = server.store
+    const at = { created_at: '2026-03-01T09:00:00.000Z', updated_at: '2026-03-01T09:00:00.000Z' }
+    const address = `${canary(0)}.o'hara@example.com`
+    const name = `${canary(1)} O'Hara "${canary(2)}" Ümit`
+    const { id } = await sent(people, {
+      name,
+      emails: [{ value: address }],
+      contact_numbers: [{ value: '+49 30 9018200' }],
+    })
+    const lookup = { entity_type: 'organizations', type: 'lookup', lookup_type: 'persons', code: 'ceo', name: 'CEO' }
+    await sent('/settings/attributes', lookup)
+    await sent('/settings/attributes', { entity_type: 'organizations', type: 'textarea', code: 'memo', name: 'Memo' })
+    const organization = await sent('/contacts/organizations', {
+      ...{ name: 'Analytical Ltd', custom_attributes: { ceo: id, memo: `${name}\n<${address}>\n+49 30 9018200` } },
+    })
+    await server.admin.put(`${people}/${id}`, { organization_id: organization.id })
+    const campaign = await sent('/settings/marketing/campaigns', {
+      ...{ name: 'News', subject: 'News', email_template_id: 1 },
+      ...{ audience: { type: 'filter', filter: { email: [address] } } },
+    })
+    const send = { campaign_id: campaign.id, occurrence: 'once', address, person_id: id, message_id: canary(3) }
+    const queued = { ...send, state: 'queued' as const, run_at: '2027-01-01T00:00:00.000Z', error: canary(4), ...at }
+    await db.insertInto('campaign_sends').values(queued).execute()
+    await db
+      .insertInto('jobs')
+      .values([
+        { kind: 'test.note', payload: JSON.stringify({ to: address }), state: 'buried', run_at: at.created_at, ...at },
+        {
+          kind: 'test.note',
+          payload: '{}',
+          last_error: `550 <${address}>`,
+          state: 'buried',
+          run_at: at.created_at,
+          ...at,
+        },
+      ])
+      .execute()
+    const webhook = await sent('/settings/webhooks', {
+      ...{
+        name: 'Hook',
+        entity_type: 'persons',
+        method: 'post',
+        url: 'https://example.com/',
+        events: ['contacts.person.update.after'],
+      },
+    })
+    const attempts = [{ at: at.created_at, status: 500, duration_ms: 1, error: null, response_excerpt: canary(5) }]
+    const delivery = {
+      webhook_id: webhook.id,
+      dedupe_key: 'x',
+      message_id: 'm',
+      event_id: 1,
+      event: 'contacts.person.update.after',
+    }
+    await db
+      .insertInto('webhook_deliveries')
+      .values({
+        ...delivery,
+        entity_type: 'persons',
+        entity_id: id,
+        state: 'failed',
+        attempts: JSON.stringify(attempts),
+        ...at,
+      })
+      .execute()
+    const rows = [
+      ['name', 'emails', 'job_title'],
+      ['', address, canary(6)],
+      ['Someone', 'someone@example.com', 'x'],
+    ]
+    const { record, post } = importing(server.admin)
+    const table = await record('persons', csvOf(rows), { allowed_errors: 10 })
+    await post(table.id, 'validate')
+    await server.work()
+    const undelivered = await sent('/emails', { subject: canary(7), html: canary(8), to: [address], is_draft: true })
+    await server.admin.delete(`/emails/${undelivered.id}`)
+    await server.admin.delete(`/emails/${undelivered.id}`)
+    expect(new Set((await inDatabase(server)).map((each) => each.split(' ')[1])).size).toBe(9)
+
+    await sent(`${people}/${id}/erase`, {})
+    await server.work()
+    expect(await inDatabase(server)).toEqual([])
+    expect([onDisk(), inLog()]).toEqual([[], []])
+    const shown = await server.admin.get(`/contacts/organizations/${organization.id}`)
+    expect(shown.body.data.custom_attributes).toEqual({ ceo: null, memo: '[erased]\n<[erased]>\n[erased]' })
+    const sends = await server.admin.get(`/settings/marketing/campaigns/${campaign.id}/sends`)
+    expect(sends.body.data).toMatchObject([{ state: 'suppressed', person: null }])
+    // Nothing that the server still does with these rows fails.
+    for (const path of [
+      ...[`/settings/webhooks/${webhook.id}/deliveries`, `/settings/data-transfer/imports/${table.id}`, '/jobs'],
+      ...[`/settings/marketing/campaigns/${campaign.id}`, `/settings/data-transfer/imports/${table.id}/error-report`],
+    ])
+      expect([path, (await server.admin.get(path)).status < 500]).toEqual([path, true])
+    for (const what of ['validate', 'start'])
+      expect((await server.admin.post(`/settings/data-transfer/imports/${table.id}/${what}`)).status).toBeLessThan(500)
+    await server.work()
+    expect(log.filter((line) => line.includes('"level":50'))).toEqual([])
+  })
+})
+
 describe('exportPersonData', { timeout: 60_000 }, () => {
   it('has everything about the person, as JSON and as a page', async () => {
     const { person } = await plant()
