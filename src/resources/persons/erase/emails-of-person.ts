@@ -6,7 +6,7 @@ import { addressKey } from '../../../kernel/values/format.ts'
 
 const columns = ['from', 'sender', 'to', 'cc', 'bcc', 'reply_addresses'] as const
 
-interface Facts {
+interface Mail extends Record<(typeof columns)[number], string | null> {
   id: number
   source: string
   person_id: number | null
@@ -31,14 +31,14 @@ export async function splitEmails(ctx: Context, person: Person): Promise<{ own: 
       columns.map((column) => sql`lower(cast(${sql.ref(column)} as text)) like ${`%${address}%`}`),
     ),
   ]
-  const rows = await sql<Record<(typeof columns)[number], string | null> & Facts>`
-    select id, source, person_id, lead_id, ${sql.join(columns.map((column) => sql.ref(column)))} from emails
-    where ${sql.join(ways, sql` or `)} order by id`.execute(ctx.db)
+  const rows =
+    await sql<Mail>`select id, source, person_id, lead_id, ${sql.join(columns.map((column) => sql.ref(column)))}
+    from emails where ${sql.join(ways, sql` or `)} order by id`.execute(ctx.db)
   const mine = new Set(person.addresses)
   const users = await ctx.db.selectFrom('users').select('email').execute()
   const house = new Set(users.map(({ email }) => addressKey(email)))
   const found: { own: number[]; shared: number[] } = { own: [], shared: [] }
-  for (const row of rows.rows) {
+  for (const row of [...rows.rows, ...(await deletedMails(ctx, person))]) {
     const authors = addressesIn(row.from)
     const named = columns.flatMap((column) => addressesIn(row[column]))
     const isLinked = Number(row.person_id) === person.id || person.leads.includes(Number(row.lead_id))
@@ -51,6 +51,19 @@ export async function splitEmails(ctx: Context, person: Person): Promise<{ own: 
     ;(isOwn ? found.own : found.shared).push(Number(row.id))
   }
   return found
+}
+
+/** Returns the archived rows of deleted e-mails that may name the person. */
+async function deletedMails(ctx: Context, { id, addresses }: Person): Promise<Mail[]> {
+  const texts = [`"person_id":${id},`, ...addresses]
+  const ways = texts.map((text) => sql`lower(cast(archives.rows as text)) like ${`%${text}%`}`)
+  const found = await sql<{ rows: string }>`select cast(archives.rows as text) as rows from archives
+    where entity_type = 'emails' and (${sql.join(ways, sql` or `)})
+    and not exists (select 1 from emails as present where present.id = archives.entity_id)`.execute(ctx.db)
+  return found.rows.flatMap(({ rows }) => {
+    const [own] = JSON.parse(rows) as { row: Mail }[]
+    return own ? [own.row] : []
+  })
 }
 
 /** Returns the addresses in a column, which has a text or JSON with texts. */

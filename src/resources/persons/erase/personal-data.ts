@@ -135,7 +135,12 @@ export const personalData: Readonly<Record<keyof DB, PersonalTable>> = {
     other: 'occurrence address message_id claim',
     of: [['id', 'sends']],
     erase: {
-      ...{ address: sql`'erased-' || id || ${erasedDomain}`, person_id: null, message_id: null, error: null },
+      ...{
+        address: sql`'erased-' || id || ${erasedDomain}`,
+        person_id: null,
+        message_id: sql`'erased-' || id || ${erasedDomain}`,
+        error: null,
+      },
       ...{ run_at: null, state: sql`case when state = 'queued' then 'suppressed' else state end` },
     },
     title: 'E-mails of campaigns',

@@ -41,8 +41,7 @@ export async function scopeOfPerson(ctx: Context, id: number, keepsSent: boolean
   await findActivities(ctx, id, ids)
   const { addresses } = known
   const mails = await splitEmails(ctx, { id, leads: ids.leads, addresses: known.addresses })
-  ids.emails.push(...mails.own, ...(await deleted(ctx, 'emails', `"person_id":${id}`)))
-  for (const address of addresses) ids.emails.push(...(await deleted(ctx, 'emails', JSON.stringify(address))))
+  ids.emails.push(...mails.own)
   ids.sharedEmails.push(...mails.shared)
   ids.sends.push(...(await findSends(ctx, id, addresses)))
   await findImports(ctx, ids, [...addresses, ...known.numbers])
@@ -54,7 +53,7 @@ const referring = (ctx: Context, table: 'leads' | 'quotes', id: number): Promise
   query(ctx, sql<{ id: number }>`select id from ${sql.table(table)} where person_id = ${id} order by id`)
 
 /** Returns the deleted records of a type whose archived rows have the JSON text. */
-async function deleted(ctx: Context, table: 'leads' | 'quotes' | 'activities' | 'emails', json: string) {
+async function deleted(ctx: Context, table: 'leads' | 'quotes' | 'activities', json: string) {
   const pattern = `%${json.replaceAll(/[\\%_]/g, '\\$&')}`
   const rows = sql`cast(archives.rows as text)`
   const ends = /\d$/.test(json) ? [',%', '}%'] : ['%']
