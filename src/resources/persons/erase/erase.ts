@@ -11,11 +11,11 @@ import { withoutVisibility } from '../../../kernel/query/visibility.ts'
 import { yieldToEventLoop } from '../../../kernel/runtime/cooperative.ts'
 import { type InTransaction, write } from '../../../kernel/write/write.ts'
 import { persons } from '../resource.ts'
-import { columnsOf, type Group, type PersonalTable, personalTables } from './personal-data.ts'
+import { columnsOf, type PersonalTable, type PersonGroup, personalTables } from './personal-data.ts'
 import { onlyFacts, type Redaction, redactionOf, redactTable, setColumns } from './redact.ts'
 import { type Scope, scopeOfPerson } from './scope.ts'
 import { eraseStoredReplies } from './stored-replies.ts'
-import { suppress } from './suppression.ts'
+import { suppressIdentities } from './suppression.ts'
 
 type Place = Schema<'PersonErasurePlace'>
 
@@ -53,14 +53,14 @@ export async function erase(ctx: InTransaction, id: number, erasureId: number, k
   })
   hideFromListeners(ctx, emitted, scope)
   for (const [entity, group] of entities) for (const each of scope.ids[group]) ctx.unit.stale.push({ entity, id: each })
-  const suppressed = await suppress(ctx, erasureId, scope)
+  const suppressed = await suppressIdentities(ctx, erasureId, scope)
   const removed = [...counts.values()].sort((one, other) => (one.place < other.place ? -1 : 1))
   const tables = [...new Set([...removed.map(({ place }) => place), 'search_index'])]
   return { removed, kept: keptOf(scope, suppressed), sha256s, tables }
 }
 
 /** The groups whose records have events, archives and search documents, by entity. */
-const entities: readonly (readonly [string, Group])[] = [
+const entities: readonly (readonly [string, PersonGroup])[] = [
   ['persons', 'persons'],
   ['leads', 'leads'],
   ['quotes', 'quotes'],

@@ -6,7 +6,7 @@ import type { DB } from '../../../../db/tables.gen.ts'
 import { textKey } from '../../../kernel/values/names.ts'
 
 /** The records of a person, by kind. `keptQuotes` were sent, and their customer is kept. */
-export const groups = [
+export const personGroups = [
   'persons',
   'leads',
   'quotes',
@@ -19,13 +19,13 @@ export const groups = [
   'sharedActivities',
   'sharedEmails',
 ] as const
-export type Group = (typeof groups)[number]
+export type PersonGroup = (typeof personGroups)[number]
 
 /** A column with the ids of a group, or a column with one of the person's addresses. */
-type Link = readonly [column: string, group: Group | 'addresses']
+type Link = readonly [column: string, group: PersonGroup | 'addresses']
 
 /** The columns with the type and the id of the record that a row is about. */
-export type About = readonly [type: string, id: string]
+export type AboutColumns = readonly [type: string, id: string]
 
 type Values = Readonly<Record<string, string | number | null | RawBuilder<unknown>>>
 
@@ -43,7 +43,7 @@ export interface PersonalTable {
   readonly shared?: Link
   /** The column of shared rows that names the person. An erasure sets it to null. */
   readonly unlink?: string
-  readonly about?: About
+  readonly about?: AboutColumns
   /** What an erasure does with rows that belong to the person. Without it, only texts change. */
   readonly erase?: 'delete' | 'facts' | Values
   /** What an erasure does with a row whose texts name the person, in place of replacing the name. */

@@ -9,11 +9,11 @@ import { addressKey, fold } from '../../../kernel/values/format.ts'
 import { textKey } from '../../../kernel/values/names.ts'
 import { personsWith } from '../consent.ts'
 import { splitEmails } from './emails-of-person.ts'
-import { type Group, groups } from './personal-data.ts'
+import { type PersonGroup, personGroups } from './personal-data.ts'
 
 export interface Scope {
   readonly id: number
-  readonly ids: Readonly<Record<Group, number[]>>
+  readonly ids: Readonly<Record<PersonGroup, number[]>>
   /** The e-mail addresses of the person that no other person and no user has. */
   readonly addresses: readonly string[]
   readonly externalIds: readonly string[]
@@ -30,7 +30,7 @@ const query = async (ctx: Context, found: ReturnType<typeof sql<{ id: number }>>
 
 /** Returns the scope of the person. `keepsSent` says whether the customer of sent quotes is kept. */
 export async function scopeOfPerson(ctx: Context, id: number, keepsSent: boolean): Promise<Scope> {
-  const ids = Object.fromEntries(groups.map((group) => [group, [] as number[]])) as Scope['ids']
+  const ids = Object.fromEntries(personGroups.map((group) => [group, [] as number[]])) as Scope['ids']
   const known = await factsOf(ctx, id)
   ids.persons.push(id)
   ids.leads.push(...(await referring(ctx, 'leads', id)), ...(await deleted(ctx, 'leads', `"person_id":${id}`)))

@@ -12,7 +12,7 @@ const hashOf = ({ services }: Context, kind: Kind, text: string): string =>
   services.encryption.hmac(`erased:${kind}:${kind === 'email' ? addressKey(text) : text}`)
 
 /** Stores the hashes of an erasure. Returns their number. */
-export async function suppress(
+export async function suppressIdentities(
   ctx: Context,
   erasureId: number,
   { addresses, externalIds }: Pick<Scope, 'addresses' | 'externalIds'>,
