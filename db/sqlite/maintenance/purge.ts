@@ -4,7 +4,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { MaintenanceThread } from './maintenance-thread.ts'
 
-/** A read of this or another process can block the checkpoint. Reads are short, but backups long. */
+/** A read of any process can block the checkpoint. Reads are short, but backups long. */
 const maxCheckpoints = 50
 const pauseMs = 100
 

@@ -1,5 +1,5 @@
-// Erases a person, in one transaction: first the records through the rules of a deletion, then every
-// table of personal-data.ts. The events that this writes have no personal data either.
+// Erases a person, in one transaction: first the records through the rules of a deletion, then
+// every table of personal-data.ts. The events that this writes have no personal data either.
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import { isIn } from '../../../../db/long-lists.ts'
 import type { Schema } from '../../../contract/types.ts'
@@ -143,7 +143,7 @@ export function rowsOf({ of = [], about }: PersonalTable, scope: Scope): RawBuil
   return ways.length === 0 ? null : sql<SqlBool>`(${sql.join(ways, sql` or `)})`
 }
 
-/** Empties the events of persons, activities and e-mails. Those of leads and quotes keep figures. */
+/** Empties the events of persons, activities and e-mails. Events of leads and quotes keep figures. */
 async function reduceEvents(ctx: Context, mine: RawBuilder<SqlBool>): Promise<number> {
   const events = ctx.db.selectFrom('events').select(['id', 'entity_type', 'name', 'before', 'after']).where(mine)
   const rows = await events.execute()

@@ -1,5 +1,5 @@
-// Exports the data of a person as a ZIP archive: a JSON file for each table of personal-data.ts, the
-// files, and a page for reading.
+// Exports the data of a person as a ZIP archive: a JSON file for each table of personal-data.ts,
+// the files, and a page for reading.
 import type { Readable } from 'node:stream'
 import { sql } from 'kysely'
 import { isIn } from '../../../../db/long-lists.ts'

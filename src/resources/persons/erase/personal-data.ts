@@ -46,7 +46,7 @@ export interface PersonalTable {
   readonly about?: AboutColumns
   /** What an erasure does with rows that belong to the person. Without it, only texts change. */
   readonly erase?: 'delete' | 'facts' | Values
-  /** What an erasure does with a row whose texts name the person, in place of replacing the name. */
+  /** What an erasure does with a row whose texts name the person, instead of replacing the name. */
   readonly named?: 'delete' | Values
   /** The part of an export, for a reader. Tables without a title are not exported. */
   readonly title?: string

@@ -28,7 +28,7 @@ export interface Scope {
 const query = async (ctx: Context, found: ReturnType<typeof sql<{ id: number }>>): Promise<number[]> =>
   (await found.execute(ctx.db)).rows.map(({ id }) => Number(id))
 
-/** Returns the scope of the person. `keepsSent` says whether the customer of sent quotes is kept. */
+/** Returns the scope of the person. `keepsSent`: the customer of sent quotes is kept. */
 export async function scopeOfPerson(ctx: Context, id: number, keepsSent: boolean): Promise<Scope> {
   const ids = Object.fromEntries(personGroups.map((group) => [group, [] as number[]])) as Scope['ids']
   const known = await factsOf(ctx, id)
@@ -138,7 +138,7 @@ async function findImports(ctx: Context, ids: Scope['ids'], names: readonly stri
   ids.imports.push(...found)
 }
 
-/** Returns whether the stored file has one of the texts. A workbook is compressed, so it has none. */
+/** Returns whether the stored file has one of the texts. A workbook is compressed: it has none. */
 async function mentions(ctx: Context, sha256: string, names: readonly string[]): Promise<boolean> {
   const stored = names.length === 0 ? null : await ctx.services.files.find(sha256)
   if (!stored || stored.size === 0) return false
