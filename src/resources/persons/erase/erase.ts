@@ -143,7 +143,7 @@ export function rowsOf({ of = [], about }: PersonalTable, scope: Scope): RawBuil
   return ways.length === 0 ? null : sql<SqlBool>`(${sql.join(ways, sql` or `)})`
 }
 
-/** Empties the events of persons, activities and e-mails. Events of leads and quotes keep figures. */
+/** Empties events of persons, activities and e-mails. Events of leads and quotes keep numbers. */
 async function reduceEvents(ctx: Context, mine: RawBuilder<SqlBool>): Promise<number> {
   const events = ctx.db.selectFrom('events').select(['id', 'entity_type', 'name', 'before', 'after']).where(mine)
   const rows = await events.execute()
