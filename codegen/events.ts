@@ -137,7 +137,8 @@ export const catalogueEvents: readonly CatalogueEvent[] = Object.entries(nouns).
       name: isBare(verb) ? `${prefix}.${verb}` : `${prefix}.${verb}.after`,
       entity,
       summary: `${subject} ${predicateOf(verb)}`,
-      schema,
+      // The snapshot of an erasure has only the ids of the records that changed.
+      schema: verb === 'erase' ? undefined : schema,
       isUnsent,
     })),
 )
