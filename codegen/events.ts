@@ -10,6 +10,7 @@ const predicates = {
   update: 'was changed',
   delete: 'was deleted',
   restore: 'was restored',
+  erase: 'was erased',
   won: 'was won',
   lost: 'was lost',
   reopened: 'was reopened',
@@ -67,7 +68,7 @@ const nouns: Record<string, EventNoun> = {
   'leads.quote': noun('leads', 'The link of a lead to a quote', linked),
   'leads.tag': noun('leads', 'The tag of a lead', linked),
   'leads.product': noun('leads', 'The product of a lead', created),
-  'contacts.person': noun('persons', 'A person', [...restorable, 'due'], 'Person'),
+  'contacts.person': noun('persons', 'A person', [...restorable, 'erase', 'due'], 'Person'),
   'persons.tag': noun('persons', 'The tag of a person', linked),
   'contacts.organization': noun('organizations', 'An organization', restorable, 'Organization'),
   'organizations.tag': noun('organizations', 'The tag of an organization', linked),
@@ -137,7 +138,8 @@ export const catalogueEvents: readonly CatalogueEvent[] = Object.entries(nouns).
       name: isBare(verb) ? `${prefix}.${verb}` : `${prefix}.${verb}.after`,
       entity,
       summary: `${subject} ${predicateOf(verb)}`,
-      schema,
+      // The snapshot of an erasure has only the ids of the records that changed.
+      schema: verb === 'erase' ? undefined : schema,
       isUnsent,
     })),
 )

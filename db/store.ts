@@ -191,6 +191,11 @@ export interface Store {
    * a storage fault.
    */
   maintain(): Promise<void>
+  /**
+   * Removes the data that was deleted from these tables from the storage: SQLite rewrites the file
+   * and empties its log, and PostgreSQL removes old row versions. It takes long.
+   */
+  purge(tables: readonly string[]): Promise<void>
   /** Returns the whole database as bytes for `openImage`. */
   image(): Promise<Buffer>
   /**

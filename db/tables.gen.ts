@@ -218,6 +218,15 @@ export interface EmailsTable {
   send_at: string | null
 }
 
+export interface ErasedIdentitiesTable {
+  id: Generated<number>
+  person_erasure_id: number
+  kind: 'email' | 'external_id'
+  hash: string
+  created_at: string
+  updated_at: string
+}
+
 export interface EventReadersTable {
   id: Generated<number>
   name: string
@@ -646,6 +655,17 @@ export interface PasswordResetsTable {
 export interface PersonActivitiesTable {
   person_id: number
   activity_id: number
+}
+
+export interface PersonErasuresTable {
+  id: Generated<number>
+  person_id: number
+  user_id: number | null
+  receipt: Generated<string>
+  lifted_at: string | null
+  purged_at: string | null
+  created_at: string
+  updated_at: string
 }
 
 export interface PersonExternalIdsTable {
@@ -1126,6 +1146,7 @@ export interface DB {
   email_tags: EmailTagsTable
   email_templates: EmailTemplatesTable
   emails: EmailsTable
+  erased_identities: ErasedIdentitiesTable
   event_readers: EventReadersTable
   events: EventsTable
   files: FilesTable
@@ -1165,6 +1186,7 @@ export interface DB {
   organizations: OrganizationsTable
   password_resets: PasswordResetsTable
   person_activities: PersonActivitiesTable
+  person_erasures: PersonErasuresTable
   person_external_ids: PersonExternalIdsTable
   person_numbers: PersonNumbersTable
   person_tags: PersonTagsTable

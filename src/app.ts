@@ -21,6 +21,7 @@ import type { ReplyCheck } from './http/reply-sampling.ts'
 import { registerRequestGuards } from './http/request-guards.ts'
 import { minimalHeaders } from './http/security-headers.ts'
 import { writtenFolders } from './installation/data-folder.ts'
+import { knownBackups } from './installation/installation.ts'
 import { openFiles } from './installation/open-files.ts'
 import { type Published, servedWith } from './installation/published-contract.ts'
 import { restoreLater } from './jobs/restores.ts'
@@ -204,7 +205,7 @@ function createServices(options: AppOptions, { http, metrics, clock, wake }: Wir
     log: http.log,
     encryption: createEncryption(options.secret),
     statefulDomains: () => statefulDomains(config, portOf(http) ?? config.port),
-    slices: { moveUnseenLead, formsLacking, restoreLater },
+    slices: { moveUnseenLead, formsLacking, restoreLater, knownBackups: () => knownBackups(config) },
     fieldLabels,
     workflowsOf,
     languages: createLanguages(config.dataDir),

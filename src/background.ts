@@ -16,6 +16,7 @@ import { jobs as imports } from './resources/data-transfer/run/jobs.ts'
 import { undoImport } from './resources/data-transfer/undo/undo-run.ts'
 import { schedules as mailSchedules, jobs as mails } from './resources/emails/jobs.ts'
 import { jobs as campaignJobs, schedules as campaignSchedules } from './resources/marketing/jobs.ts'
+import { purgeErased } from './resources/persons/erase/purge.ts'
 import { pipelineRemoval } from './resources/pipelines/resource.ts'
 import { expireQuotes, schedules as quoteSchedules } from './resources/quotes/expiry.ts'
 import { searchUpdate } from './resources/search/deferred-updates.ts'
@@ -48,6 +49,7 @@ export const jobs: readonly AnyJob[] = [
   restoreJob,
   expireQuotes,
   searchUpdate,
+  purgeErased,
 ]
 
 /**

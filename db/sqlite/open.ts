@@ -17,7 +17,7 @@ import {
   sqliteImage,
 } from './dialect.ts'
 import { createFileIdentity, type FileIdentity } from './file-identity.ts'
-import { mergesOf } from './full-text-tables.ts'
+import { indexesOf, mergesOf } from './full-text-tables.ts'
 import type { ExclusiveConnection, WriteQueue } from './group-commit/types.ts'
 import { createWalSync, type WalSync } from './group-commit/wal-sync.ts'
 import { createWriteConnection, type SqliteHealth, type WriteConnection } from './group-commit/write-connection.ts'
@@ -25,6 +25,7 @@ import { createWriteQueue } from './group-commit/write-queue.ts'
 import { kyselySqlite, kyselySqliteConnection } from './kysely-driver.ts'
 import { createInMemoryMaintenance, createMaintenance, type Maintenance } from './maintenance/maintenance.ts'
 import { createMaintenanceThread, type MaintenanceThread } from './maintenance/maintenance-thread.ts'
+import { purgeFile } from './maintenance/purge.ts'
 import { createPreparedStatements, type PreparedStatements } from './prepared-statements.ts'
 import { createReadTransaction, type ReadTransaction } from './read-transaction.ts'
 import { createSnapshot } from './snapshots.ts'
@@ -132,6 +133,18 @@ class SqliteStore implements Store {
     } catch (error) {
       await transaction.rollback()
       throw error
+    }
+  }
+
+  purge = async (): Promise<void> => {
+    const thread = this.#thread
+    if (thread === null) return
+    const { release } = await this.#queue.exclusive()
+    try {
+      await purgeFile(thread, indexesOf(searchIndexTable), () => this.renewReadTransaction())
+    } finally {
+      release()
+      thread.idle()
     }
   }
 

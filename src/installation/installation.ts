@@ -2,7 +2,7 @@
 // server would create a new database, and the cleanup would delete all uploaded files, because the
 // new database does not refer to them.
 import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { type FoundInstallation, findInstallation } from '../../db/installation.ts'
 import { storageFaultOf } from '../../db/storage-errors.ts'
 import { displayUrl, engineOf, isInMemory } from '../../db/store.ts'
@@ -35,6 +35,18 @@ export function lastBackup(config: Config): { at: string; path: string } | null 
   const note = existsSync(path) ? readFileSync(path, 'utf8') : ''
   const [, at = '', folder = ''] = /^(\S+) (.+)\n/.exec(note) ?? []
   return Number.isNaN(Date.parse(at)) ? null : { at, path: folder }
+}
+
+/** Returns the complete backups in the folder of backups, and the last one in another folder. */
+export function knownBackups(config: Config): { name: string; created_at: string }[] {
+  const folder = backupsFolder(config)
+  const last = lastBackup(config)
+  const names = existsSync(folder) ? readdirSync(folder) : []
+  if (last !== null && existsSync(last.path)) names.push(basename(last.path))
+  return [...new Set(names)].sort().flatMap((name) => {
+    const [, day, hour, minute, second, ms] = /^(\d{4}-\d\d-\d\d)T(\d\d)-(\d\d)-(\d\d)-(\d{3})Z$/.exec(name) ?? []
+    return day === undefined ? [] : [{ name, created_at: `${day}T${hour}:${minute}:${second}.${ms}Z` }]
+  })
 }
 
 /** Returns whether the folder has entries other than `lost+found`, which every ext4 volume has. */

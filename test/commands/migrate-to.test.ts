@@ -430,6 +430,7 @@ const textFor = (column: string): string =>
 const demanded: Record<string, string | number> = {
   'activity_participants.user_id': 1,
   'activity_participants.response': 'accepted',
+  'erased_identities.kind': 'email',
   'idempotency_keys.token_id': 1,
   'import_records.entity_type': 'persons',
   'import_records.did': 'created',

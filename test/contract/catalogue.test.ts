@@ -79,6 +79,8 @@ describe('what operations fire', () => {
       for (const name of world.server.events()) fired.add(name)
       for (const row of await world.server.store.db.selectFrom('events').selectAll().execute()) {
         logged.add(row.name)
+        // The erasure of a person has emptied it.
+        if (row.before === null && row.after === null) continue
         const found = fault(parseEvent(row))
         if (found !== null) faults.add(found)
       }

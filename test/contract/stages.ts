@@ -23,6 +23,7 @@ export async function stage(world: World): Promise<void> {
   await stageHandOver(world)
   await stageMail(world)
   await stageMarketing(world)
+  await stageErasure(world)
   await stageSignIn(world)
   const { db } = world.server.store
   const form = await db
@@ -41,6 +42,17 @@ async function stageJobs({ server: { store }, main, spare }: World): Promise<voi
       .returning('id')
       .executeTakeFirstOrThrow()
     world.jobs = id
+  }
+}
+
+async function stageErasure({ server: { store }, main, spare }: World): Promise<void> {
+  for (const world of [main, spare]) {
+    const { id } = await store.db
+      .insertInto('person_erasures')
+      .values({ person_id: 1_000_000, receipt: JSON.stringify({ removed: [], kept: [], backups: [] }), ...timestamps })
+      .returning('id')
+      .executeTakeFirstOrThrow()
+    world.erasures = id
   }
 }
 

@@ -44,6 +44,7 @@ export function storeOf(current: () => Store): Store {
     walBytes: () => current().walBytes(),
     onCommit: (listener) => current().onCommit(listener),
     maintain: () => current().maintain(),
+    purge: (tables) => current().purge(tables),
     image: () => current().image(),
     snapshot: (options) => current().snapshot(options),
     assertPrimary: () => current().assertPrimary(),

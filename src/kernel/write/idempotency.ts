@@ -120,7 +120,8 @@ export async function once(ctx: Context, key: string, request: unknown, work: Wo
   if (!owner) return { ...work.render(ctx, await work.handle(ctx)), replayed: false }
   const { first, ...held } = await reserve(ctx, owner, key, fingerprintOf(ctx, request))
   if (!first) return perform(ctx, held, work)
-  if (first.body === null) throw inFlight()
+  // An erasure removes stored replies that show an erased person.
+  if (first.body === null) throw new Problem('state_conflict', 'The reply to the first request was erased.')
   // The stored reply may not be on disk yet, so it is sent only after the disk has confirmed the
   // commit.
   await ctx.services.store.whenDurable()

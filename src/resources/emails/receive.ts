@@ -19,6 +19,7 @@ import { generatedMessageId } from '../../mail/message-ids.ts'
 import type { ReceivedMail } from '../../mail/parse/parse.ts'
 import { addFile, releaseFiles } from '../files/attach.ts'
 import { leadStatus } from '../leads/change-stage.ts'
+import { findErased } from '../persons/erase/suppression.ts'
 import { persons } from '../persons/resource.ts'
 import { saveAttachments, saveReceivedAttachments } from './attachments.ts'
 import { queueBounce } from './bounces.ts'
@@ -57,7 +58,8 @@ export async function receiveMail(
   received: ReceivedMail,
   { raw, folder = 'inbox', isSeen = false }: ReceiveOptions,
 ): Promise<ReceiveResult> {
-  const mail = await withOwnId(ctx, withCanonicalAddresses(received), folder)
+  const allowed = await withoutErased(ctx, withCanonicalAddresses(received), folder)
+  const mail = await withOwnId(ctx, allowed, folder)
   const known = await findKnown(ctx, mail)
   if (known && !(await isSentDraft(ctx, known, folder))) return known
   // The request's If-Match header does not apply to this e-mail.
@@ -90,6 +92,24 @@ export async function receiveMail(
     return other
   } finally {
     await cleanUpUploads(own, !isStored)
+  }
+}
+
+/**
+ * Returns the e-mail without the addresses of erased persons among its recipients. Throws 403 when
+ * such a person sent it, as when a listener vetoes it.
+ */
+async function withoutErased(ctx: Context, mail: ReceivedMail, folder: EmailFolder): Promise<ReceivedMail> {
+  const named = [...mail.authors, ...mail.to, ...mail.cc, ...mail.bcc, ...mail.recipients, ...mail.replyTo]
+  const erased = await findErased(ctx, 'email', [...new Set(named)])
+  if (erased.size === 0) return mail
+  if (folder !== 'sent' && mail.authors.some((address) => erased.has(address)))
+    throw new Problem('event_vetoed', 'The sender is a person who was erased.')
+  const others = (addresses: readonly string[]): string[] => addresses.filter((address) => !erased.has(address))
+  const { to, cc, bcc, recipients, replyTo } = mail
+  return {
+    ...{ ...mail, to: others(to), cc: others(cc), bcc: others(bcc) },
+    ...{ recipients: others(recipients), replyTo: others(replyTo) },
   }
 }
 

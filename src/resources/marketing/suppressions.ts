@@ -14,6 +14,7 @@ import { foldedField, timeField, valueField } from '../../kernel/query/filter.ts
 import { recordPage } from '../../kernel/query/page.ts'
 import { addressKey } from '../../kernel/values/format.ts'
 import { transaction, write } from '../../kernel/write/write.ts'
+import { isErasedAddress } from '../persons/erase/personal-data.ts'
 import { touchPersonsWithAddress } from '../persons/unsubscribed.ts'
 
 type Row = Selectable<DB['suppressions']>
@@ -45,7 +46,7 @@ const present = (row: Row): Schema<'Suppression'> => ({
 const withAddress = ({ db }: Context, address: string) =>
   db.selectFrom('suppressions').selectAll().where('address', '=', address).executeTakeFirst()
 
-/** Returns the given addresses that are suppressed. */
+/** Returns the given addresses that are suppressed, and those in place of an erased address. */
 export async function suppressedAddresses({ db }: Context, addresses: readonly string[]): Promise<ReadonlySet<string>> {
   if (addresses.length === 0) return new Set()
   // Former versions stored internationalized domains as they were sent.
@@ -55,7 +56,7 @@ export async function suppressedAddresses({ db }: Context, addresses: readonly s
     .select('address')
     .where('address', 'in', [...forms.keys()])
     .execute()
-  return new Set(rows.flatMap(({ address }) => forms.get(address) ?? []))
+  return new Set([...rows.flatMap(({ address }) => forms.get(address) ?? []), ...addresses.filter(isErasedAddress)])
 }
 
 /** Suppresses an address. Returns null when the address is already suppressed for any reason. */

@@ -7,11 +7,13 @@ import { massUpdate } from '../../kernel/resource/mass.ts'
 import { organizations } from '../organizations/resource.ts'
 import { createTagHandlers } from '../tags/tag-handlers.ts'
 import { personColumns } from './columns.ts'
+import { privacyHandlers } from './erase/handlers.ts'
 import { persons } from './resource.ts'
 
 const tagged = createTagHandlers('persons', persons)
 
 export const handlers = {
+  ...privacyHandlers,
   // No function handles the body property `value`, because the contract allows only `changes` for
   // persons.
   massUpdatePersons: massUpdate(persons),

@@ -26,6 +26,7 @@ import {
   saveUniquePoints,
 } from './contacts.ts'
 import { checkEmail, linkEmail } from './emails.ts'
+import { checkErased } from './erase/suppression.ts'
 import { languageColumn } from './language.ts'
 import { hasPhoneNumberLike, savePhoneNumbers } from './phone-numbers.ts'
 import { searchDocument } from './search-document.ts'
@@ -83,6 +84,7 @@ async function planPerson(body: Body, writing: Writing<Row>) {
   const numbers = cleanContactPoints('contact_numbers', body.contact_numbers, errors)
   await checkUniquePoints(ctx, 'persons', 'emails', body.emails, current?.id ?? null, errors)
   await checkUniquePoints(ctx, 'persons', 'contact_numbers', body.contact_numbers, current?.id ?? null, errors)
+  await checkErased(ctx, body, errors)
   await checkTagIds(ctx, errors, body.tag_ids)
   await checkEmail(writing, body.email_id)
   const user_id = await resolveOwnerId(writing, body.user_id)
