@@ -17,7 +17,7 @@ export interface Gate {
   today: string
 }
 
-/** Returns the findings of the gate for the contract of a repository; none without a released one. */
+/** Returns the findings for the contract of a repository; none without a released contract. */
 export function gateOfRepository(root: string, now: ContractDocument): string[] {
   if (!existsSync(join(root, releasedFile))) return []
   const accepted = readFileSync(join(root, breakingFile), 'utf8')

@@ -10,7 +10,7 @@ const make = given(admin)
 
 type Make = () => Promise<{ id: number }>
 
-/** The records that a lookup may name: how to create one, its path, and the path of mass deletion. */
+/** How to create a record that a lookup may name, and how to delete it alone or with others. */
 const targets: Record<string, { create: Make; path: string; mass?: string }> = {
   leads: { create: () => make.lead(), path: '/leads', mass: '/leads/mass-delete' },
   lead_sources: { create: () => make.source(), path: '/sources' },

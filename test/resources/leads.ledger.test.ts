@@ -1,5 +1,5 @@
-// `accord doctor` compares the ledger of reports with the leads: every way to close, change, reopen,
-// delete and restore a lead leaves them equal, and a lead that is changed past the server is named.
+// `accord doctor` compares the ledger of reports with the leads: every way to close, change,
+// reopen, delete and restore a lead leaves them equal, and a lead that differs is named.
 import { expect, it } from 'vitest'
 import { checkLedger } from '../../src/commands/doctor/ledger.ts'
 import { given } from '../support/given.ts'

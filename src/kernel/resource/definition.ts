@@ -238,7 +238,7 @@ export interface RestoredRow {
 
 export type OnRestore = (ctx: Context, restored: RestoredRow) => Promise<ArchivedColumns>
 
-/** The columns that a row of the table may set. A value that the table's checks refuse does not fit. */
+/** The columns that a row may set. A value that the checks of the table refuse does not fit. */
 export type ColumnsOf<Table extends keyof Tables> = Updateable<Tables[Table]>
 
 export interface Definition<

@@ -1,6 +1,6 @@
 // Removes stored replies of requests with an Idempotency-Key that show an erased person. A repeated
-// request then gets a 409, and does not create the person again. Answers of bulk writes stay, because
-// they have no record, but a message in them may name the person.
+// request then gets a 409, and does not create the person again. Answers of bulk writes stay: they
+// show no record, but a message in them may name the person.
 
 import { openOrNull } from '../../../kernel/auth/encryption.ts'
 import type { Context } from '../../../kernel/context.ts'
