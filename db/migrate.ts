@@ -63,6 +63,7 @@ export const migrations: readonly Migration[] = [
   step('0029_languages', () => import('./migrations/0029_languages.ts')),
   step('0030_import_records', () => import('./migrations/0030_import_records.ts')),
   step('0031_external_ids', () => import('./migrations/0031_external_ids.ts')),
+  step('0035_merges', () => import('./migrations/0035_merges.ts')),
 ]
 
 /**

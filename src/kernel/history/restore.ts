@@ -56,8 +56,11 @@ export async function restore<Reply>(ctx: Context, about: About<Reply>): Promise
       throw new Problem('state_conflict', `The ${noun} ${id} exists; only what was deleted can be restored.`)
     }
     const kept = await lastArchive(ctx, entity, id)
+    const isMerged = kept && (await resource.merges?.into(ctx, id)) != null
     if (!kept || !(await wasArchiveSeen(ctx, resource.sight.records, kept.id)))
       throw new Problem('not_found', `No ${noun} with id ${id} was deleted in the last ${restoreDays} days.`)
+    if (isMerged)
+      throw new Problem('state_conflict', `The ${noun} ${id} was merged into another one; take the merge back instead.`)
     const { version } = kept.rows[0]?.row ?? {}
     if (typeof version === 'number') checkIfMatch(ctx, version)
     const relations = await relationsOf(ctx)

@@ -1,7 +1,7 @@
 // The ids of records in other systems: one for each system, unique for its system and type of
 // record. They are part of the reply, of bodies and of events; lists filter by them, and bodies
 // refer to records by them. An upsert finds its record by one.
-import { type Kysely, sql } from 'kysely'
+import { type Kysely, type SqlBool, sql } from 'kysely'
 import { type Bound, cachedQuery } from '../../../db/cached-query.ts'
 import type { Db } from '../../../db/store.ts'
 import { bodyReader } from '../../contract/input/body-reader.ts'
@@ -10,7 +10,7 @@ import { withStatus } from '../../contract/output/status.ts'
 import type { OperationId } from '../../contract/types.ts'
 import { assertCanCall, type Context } from '../context.ts'
 import { invalid, Problem, ValidationErrors } from '../errors.ts'
-import { linkedField } from '../query/filter.ts'
+import { type FilterField, linkedField } from '../query/filter.ts'
 import { perOwner } from '../runtime/per-owner.ts'
 import { capital } from '../values/format.ts'
 import { transaction } from '../write/write.ts'
@@ -30,23 +30,42 @@ interface Known {
 }
 
 /** Returns the queries of a table. They are compiled once, as each row of an import runs them. */
-const queriesOf = perOwner(({ table, column }: ExternalIdTable) => {
-  const rows = (db: Db) =>
+const queriesOf = perOwner(({ table, column, former }: ExternalIdTable) => {
+  const rows = (db: Db, from: string = table) =>
     (db as unknown as Kysely<Record<string, Known>>)
-      .selectFrom(table)
+      .selectFrom(from)
       .select([sql.ref<number>(column).as('owner'), 'source', 'external_id'])
       .orderBy(column as 'owner')
       .orderBy('source')
   return {
     byOwner: cachedQuery((db: Db, ids: Bound<number[]>) => rows(db).where(sql.ref<number>(column), 'in', ids)),
     byText: cachedQuery((db: Db, texts: Bound<string[]>) => rows(db).where('external_id', 'in', texts)),
+    byFormer:
+      former && cachedQuery((db: Db, texts: Bound<string[]>) => rows(db, former).where('external_id', 'in', texts)),
   }
 })
 
 const byOwner = ({ db }: Context, at: ExternalIdTable, ids: readonly number[]): Promise<Known[]> =>
   queriesOf(at).byOwner(db, ids)
-const byText = ({ db }: Context, at: ExternalIdTable, texts: readonly string[]): Promise<Known[]> =>
-  queriesOf(at).byText(db, texts)
+async function byText({ db }: Context, at: ExternalIdTable, texts: readonly string[]): Promise<Known[]> {
+  const { byText, byFormer } = queriesOf(at)
+  const found = await byText(db, texts)
+  const isAllFound = byFormer === undefined || found.length === texts.length
+  return isAllFound ? found : [...found, ...(await byFormer(db, texts))]
+}
+
+/** Returns the filter by external ids, also by those of merged records. */
+function externalIdField(table: string, { table: link, column, former }: ExternalIdTable): FilterField {
+  if (former === undefined) return linkedField(link, `${table}.id`, column, 'external_id')
+  const owners = (from: string, values: readonly unknown[]) =>
+    sql`select link.${sql.ref(column)} from ${sql.table(from)} as link where link.external_id in (${sql.join(values)})`
+  return {
+    kind: 'condition',
+    isIndexed: true,
+    where: (values) =>
+      sql<SqlBool>`${sql.ref(`${table}.id`)} in (${owners(link, values)} union all ${owners(former, values)})`,
+  }
+}
 
 /** Adds external ids to a definition whose table has some. */
 export function withExternalIds(d: AnyDefinition, entity: string): AnyDefinition {
@@ -54,7 +73,7 @@ export function withExternalIds(d: AnyDefinition, entity: string): AnyDefinition
   if (at === undefined) return d
   return {
     ...d,
-    filter: { ...d.filter, external_id: linkedField(at.table, `${d.table}.id`, at.column, 'external_id') },
+    filter: { ...d.filter, external_id: externalIdField(d.table, at) },
     namedBy: {
       ...d.namedBy,
       keys: {
