@@ -103,29 +103,6 @@ function saving(parts: ResourceParts, reader: RecordReader): Save {
     return { id, shown, isLinked: await saveLinks(ctx, id, body, true) }
   }
 
-  /**
-   * Updates the row and its children. Returns the reply after the update, the changed fields that
-   * no reply contains, and whether anything changed.
-   */
-  async function updateRow(ctx: Context, { id, before, plan: { columns, save }, isMerge }: Update) {
-    const sent = Object.entries(columns).filter(([, value]) => value !== undefined)
-    const own = sent.length > 0 ? await stored.read(ctx, id) : {}
-    const changes = Object.fromEntries(sent.filter(([column, value]) => own[column] !== value))
-    const isRowChanged = Object.keys(changes).length > 0
-    if (isRowChanged) await stored.update(ctx, id, changes)
-    await save?.(ctx, id)
-    const row = await reader.findWritten(ctx, id)
-    await storeReferences(ctx, { d, facts }, row)
-    const after = await reader.toReply(ctx, row)
-    const shown = changedKeys(before, after, derivedKeysOf(ctx, entity))
-    const hidden = hiddenFields(Object.keys(changes), shown.length === 0)
-    if (isRowChanged) return { after, hidden, isTouched: true }
-    if (shown.length === 0 && !isMerge) return { after, hidden, isTouched: false }
-    // Only children changed, so the version of the row has not been raised yet.
-    await stored.touch(ctx, id)
-    return { after: await reader.toReply(ctx, await reader.findWritten(ctx, id)), hidden, isTouched: true }
-  }
-
   const change: Save['change'] = (ctx, id, body, as) =>
     transaction(ctx, async (ctx) => {
       const current = await reader.findCurrent(ctx, id)
@@ -133,13 +110,13 @@ function saving(parts: ResourceParts, reader: RecordReader): Save {
       const planned = as ? undefined : await checkedPlan(ctx, d, body, current)
       let shown = before
       let isTouched = false
-      const about = { entity, input: maskInput(as?.input ?? body), id, before: withShown(before, as, 0) }
+      const about = { entity, input: as ? as.input : maskInput(body), id, before: withShown(before, as, 0) }
       await write(ctx, as?.event ?? events.update, about, async (ctx) => {
         await as?.first(ctx, before)
         const plan =
           planned ??
           (await inField(as?.field, async () => checkedPlan(ctx, d, body, await reader.findWritten(ctx, id))))
-        const updated = await updateRow(ctx, { id, before, plan, isMerge: as !== undefined })
+        const updated = await updateRow(ctx, parts, reader, { id, before, plan, isMerge: as !== undefined })
         shown = updated.after
         isTouched = updated.isTouched
         await warnOfDuplicates(ctx, parts, id, await saveMatchKeys(ctx, d, { id, before, after: shown }))
@@ -169,6 +146,34 @@ function saving(parts: ResourceParts, reader: RecordReader): Save {
     update: (ctx, id, body) => change(ctx, id, body),
     change,
   }
+}
+
+/**
+ * Updates the row and its children. Returns the reply after the update, the changed fields that
+ * no reply contains, and whether anything changed.
+ */
+async function updateRow(
+  ctx: Context,
+  { d, facts, stored }: ResourceParts,
+  reader: RecordReader,
+  { id, before, plan: { columns, save }, isMerge }: Update,
+) {
+  const sent = Object.entries(columns).filter(([, value]) => value !== undefined)
+  const own = sent.length > 0 ? await stored.read(ctx, id) : {}
+  const changes = Object.fromEntries(sent.filter(([column, value]) => own[column] !== value))
+  const isRowChanged = Object.keys(changes).length > 0
+  if (isRowChanged) await stored.update(ctx, id, changes)
+  await save?.(ctx, id)
+  const row = await reader.findWritten(ctx, id)
+  await storeReferences(ctx, { d, facts }, row)
+  const after = await reader.toReply(ctx, row)
+  const shown = changedKeys(before, after, derivedKeysOf(ctx, facts.entity))
+  const hidden = hiddenFields(Object.keys(changes), shown.length === 0)
+  if (isRowChanged) return { after, hidden, isTouched: true }
+  if (shown.length === 0 && !isMerge) return { after, hidden, isTouched: false }
+  // Only children changed, so the version of the row has not been raised yet.
+  await stored.touch(ctx, id)
+  return { after: await reader.toReply(ctx, await reader.findWritten(ctx, id)), hidden, isTouched: true }
 }
 
 /** A deletion runs the rules and delete hooks, and stores an archive for a restore. */
