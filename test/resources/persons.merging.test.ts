@@ -1,6 +1,5 @@
 // Merging persons and organizations, and taking merges back: what the record of the merge gets, and
 // what comes back.
-import { sql } from 'kysely'
 import { describe, expect, it } from 'vitest'
 import { given } from '../support/given.ts'
 import { everything } from '../support/merges.ts'
@@ -10,7 +9,6 @@ import { addUser } from '../support/viewers.ts'
 const server = useServer()
 const make = given(server.admin)
 
-// biome-ignore lint/suspicious/noExplicitAny: replies of many operations
 type Json = Record<string, any>
 
 const persons = '/contacts/persons'
@@ -102,5 +100,212 @@ describe('mergePersons', () => {
     expect(await everything(server)).toEqual(before)
     const again = await server.admin.post(`${persons}/${winner.id}/unmerge`, { id: other.id })
     expect(again).toMatchObject({ status: 422, body: { errors: { id: [expect.stringContaining('was merged')] } } })
+  })
+
+  it('refuses itself, ids that are twice, unknown, deleted or merged before', async () => {
+    const [winner, other, gone] = [await make.person(), await make.person(), await make.person()]
+    await server.admin.delete(`${persons}/${gone.id}`)
+    const ids = [winner.id, other.id, other.id, gone.id, 999_999]
+    const { status, body } = await server.admin.post(`${persons}/${winner.id}/merge`, { ids })
+    expect(status).toBe(422)
+    expect(Object.keys(body.errors)).toEqual(['ids.0', 'ids.2', 'ids.3', 'ids.4'])
+    await merge(persons, winner.id, [other.id])
+    const again = await server.admin.post(`${persons}/${winner.id}/merge`, { ids: [other.id] })
+    expect(again.body.errors).toEqual({ 'ids.0': [`No person has id ${other.id}.`] })
+    const many = { ids: Array.from({ length: 21 }, (_, index) => index + 1) }
+    expect((await server.admin.post(`${persons}/${winner.id}/merge`, many)).status).toBe(422)
+    expect((await server.admin.post(`${persons}/${gone.id}/merge`, { ids: [winner.id] })).status).toBe(404)
+    expect((await server.admin.post(`${persons}/${other.id}/merge`, { ids: [winner.id] })).status).toBe(308)
+    expect((await server.admin.post(`${persons}/${other.id}/restore`)).body).toMatchObject({
+      code: 'state_conflict',
+      detail: expect.stringContaining('was merged'),
+    })
+  })
+
+  it('takes the values of fields, and names their errors by their place', async () => {
+    const [winner, other] = [await make.person(), await make.person({ job_title: 'Analyst' })]
+    const bad = { ids: [other.id], fields: { organization_id: 999_999 } }
+    const refused = await server.admin.post(`${persons}/${winner.id}/merge`, bad)
+    expect(refused).toMatchObject({ status: 422, body: { errors: { 'fields.organization_id': [expect.any(String)] } } })
+    const before = await everything(server)
+    const emails = [{ value: 'only@one.test' }]
+    const { data, meta } = await merge(persons, winner.id, [other.id], { name: 'Ada', job_title: null, emails })
+    expect(data).toMatchObject({ name: 'Ada', job_title: null, emails })
+    expect(meta.fields.find(({ field }: Json) => field === 'name')).toMatchObject({ reason: 'sent', from_id: null })
+    expect((await unmerge(persons, winner.id, other.id)).meta.conflicts).toEqual([])
+    expect(await everything(server)).toEqual(before)
+  })
+
+  it('follows chains, and takes them back from their end', async () => {
+    const [one, two, three] = [await make.person(), await make.person(), await make.person()]
+    const lead = await make.lead({ person_id: one.id })
+    const before = await everything(server)
+    await merge(persons, two.id, [one.id])
+    const between = await everything(server)
+    await merge(persons, three.id, [two.id])
+    for (const { id } of [one, two])
+      expect((await server.admin.get(`${persons}/${id}`)).headers.location).toMatch(new RegExp(`/${three.id}$`))
+    expect((await shown(`/leads/${lead.id}`)).person_id).toBe(three.id)
+    const early = await server.admin.post(`${persons}/${three.id}/unmerge`, { id: one.id })
+    expect(early).toMatchObject({ status: 409, body: { code: 'state_conflict' } })
+    await unmerge(persons, three.id, two.id)
+    expect(await everything(server)).toEqual(between)
+    await unmerge(persons, two.id, one.id)
+    expect(await everything(server)).toEqual(before)
+  })
+
+  it('keeps what was changed since, and names it', async () => {
+    const winner = await make.person({ job_title: null })
+    const other = await make.person({ job_title: 'Analyst', emails: [{ value: 'analyst@one.test' }] })
+    const third = await make.person()
+    const [lead, moved] = [await make.lead({ person_id: other.id }), await make.lead({ person_id: other.id })]
+    const tag = await make.tag()
+    await server.admin.post(`${persons}/${other.id}/tags`, { tag_id: tag.id })
+    await merge(persons, winner.id, [other.id])
+    await server.admin.put(`/leads/${moved.id}`, { person_id: third.id })
+    await server.admin.put(`${persons}/${winner.id}`, { job_title: 'Countess' })
+    await server.admin.delete(`${persons}/${winner.id}/tags/${tag.id}`)
+    const { data, meta } = await unmerge(persons, winner.id, other.id)
+    expect(data.job_title).toBe('Countess')
+    expect(meta.conflicts).toEqual([
+      { type: 'persons', id: winner.id, field: 'job_title' },
+      { type: 'tags', id: tag.id, field: 'person_id' },
+      { type: 'leads', id: moved.id, field: 'person_id' },
+    ])
+    expect((await shown(`/leads/${lead.id}`)).person_id).toBe(other.id)
+    expect((await shown(`/leads/${moved.id}`)).person_id).toBe(third.id)
+    expect(await shown(`${persons}/${other.id}`)).toMatchObject({ job_title: 'Analyst', tags: [], emails: [{ value: 'analyst@one.test' }] })
+  })
+
+  it('has a history with one entry, and that of the merged person', async () => {
+    const [winner, other] = [await make.person(), await make.person({ name: 'Merged Person' })]
+    await server.admin.put(`${persons}/${other.id}`, { job_title: 'Clerk' })
+    await merge(persons, winner.id, [other.id])
+    const { data } = (await server.admin.get(`${persons}/${winner.id}/history`)).body
+    expect(data.map(({ name }: Json) => name)).toEqual([
+      'contacts.person.merge.after',
+      'contacts.person.delete.after',
+      'contacts.person.update.after',
+      'contacts.person.create.after',
+      'contacts.person.create.after',
+    ])
+    expect(data[0].changes).toContainEqual({ key: 'merged_ids', label: 'Merged Ids', old: [], new: [other.id] })
+  })
+
+  it('keeps an external id without a place: filters, references and upserts find the person', async () => {
+    const winner = await make.person({ external_ids: { erp: '1' } })
+    const other = await make.person({ external_ids: { erp: '2' } })
+    await merge(persons, winner.id, [other.id])
+    const found = (await server.admin.get(`${persons}?external_id=erp:2`)).body.data
+    expect(found.map(({ id }: Json) => id)).toEqual([winner.id])
+    expect((await server.admin.put(`${persons}/external/erp/2`, { job_title: 'X' })).body.data.id).toBe(winner.id)
+    const taken = await server.admin.post(persons, { name: 'Other', external_ids: { erp: '2' } })
+    expect(taken).toMatchObject({ status: 409, body: { conflicts: [{ id: winner.id }] } })
+  })
+
+  it('needs to see all persons, and redirects only to a person that the caller sees', async () => {
+    const me = await addUser(server, 'Merger', { view: 'individual' })
+    const [mine, theirs] = [await make.person({ user_id: me.id }), await make.person()]
+    const refused = await me.post(`${persons}/${mine.id}/merge`, { ids: [theirs.id] })
+    expect(refused).toMatchObject({ status: 422, body: { errors: { 'ids.0': [`No person has id ${theirs.id}.`] } } })
+    await merge(persons, theirs.id, [mine.id])
+    const { status, body } = await me.get(`${persons}/${mine.id}`)
+    expect([status, body.code]).toEqual([404, 'not_found'])
+  })
+
+  it('comes back after the winner was deleted and restored, and not after 90 days', async () => {
+    const [winner, other] = [await make.person(), await make.person()]
+    await merge(persons, winner.id, [other.id])
+    await server.admin.delete(`${persons}/${winner.id}`)
+    expect((await server.admin.get(`${persons}/${other.id}`)).status).toBe(404)
+    expect((await server.admin.post(`${persons}/${winner.id}/unmerge`, { id: other.id })).status).toBe(404)
+    await server.admin.post(`${persons}/${winner.id}/restore`)
+    expect((await server.admin.get(`${persons}/${other.id}`)).status).toBe(308)
+    const day = 24 * 60 * 60 * 1000
+    server.clock.advance(89 * day)
+    await server.app.run?.('system.prune')
+    await unmerge(persons, winner.id, other.id)
+    await merge(persons, winner.id, [other.id])
+    server.clock.advance(91 * day)
+    const late = await server.admin.post(`${persons}/${winner.id}/unmerge`, { id: other.id })
+    expect(late).toMatchObject({ status: 422, body: { errors: { id: [expect.stringContaining('90 days')] } } })
+  })
+
+  it('moves the values of custom attributes that name the person, and its unique values', async () => {
+    for (const about of [
+      { entity_type: 'leads', code: 'advisor', name: 'Advisor', type: 'lookup', lookup_type: 'persons' },
+      { entity_type: 'persons', code: 'badge', name: 'Badge', type: 'text', is_unique: true },
+    ])
+      expect((await server.admin.post('/settings/attributes', about)).status).toBe(201)
+    const winner = await make.person()
+    const other = await make.person({ custom_attributes: { badge: 'B7' } })
+    const lead = await make.lead({ custom_attributes: { advisor: other.id } })
+    const before = await everything(server)
+    await merge(persons, winner.id, [other.id])
+    expect((await shown(`/leads/${lead.id}`)).custom_attributes.advisor).toBe(winner.id)
+    const taken = await server.admin.post(persons, { name: 'Other', custom_attributes: { badge: 'b7' } })
+    expect(taken).toMatchObject({ status: 409, body: { conflicts: [{ id: winner.id }] } })
+    await unmerge(persons, winner.id, other.id)
+    expect(await everything(server)).toEqual(before)
+  })
+
+  it('leaves the customer of a sent quote', async () => {
+    const [winner, other] = [await make.person(), await make.person({ name: 'Customer Then' })]
+    const quote = await make.quote({ person_id: other.id })
+    await server.admin.put(`/quotes/${quote.id}`, { status: 'sent' })
+    const { customer } = await shown(`/quotes/${quote.id}`)
+    await merge(persons, winner.id, [other.id])
+    expect(await shown(`/quotes/${quote.id}`)).toMatchObject({ person_id: winner.id, customer })
+  })
+})
+
+describe('mergeOrganizations', () => {
+  it('moves persons, and what their names match, and comes back whole', async () => {
+    const [winner, other] = [await make.organization(), await make.organization()]
+    const one = await make.person({ name: 'Grace Hopper', organization_id: winner.id })
+    const two = await make.person({ name: 'Grace Hópper', organization_id: other.id })
+    const before = await everything(server)
+    const { meta } = await merge(organizations, winner.id, [other.id])
+    expect(meta.moved).toContainEqual({ type: 'persons', count: 1 })
+    const found = (await server.admin.get(`${persons}/${one.id}/duplicates`)).body.data
+    expect(found).toMatchObject([{ record: { id: two.id }, reasons: ['name'], score: 60 }])
+    await unmerge(organizations, winner.id, other.id)
+    expect(await everything(server)).toEqual(before)
+  })
+})
+
+describe('listPersonsDuplicates', () => {
+  it('lists pairs with reasons, of persons that the caller sees, and warns of them', async () => {
+    const phone = [{ value: '+49 171 6543210' }]
+    const one = await make.person({ contact_numbers: phone, emails: [{ value: 'jo+crm@firm.test' }] })
+    const created = await server.admin.post(persons, {
+      name: 'Jo',
+      contact_numbers: [{ value: '0171 / 654 32 10' }],
+      emails: [{ value: 'Jo@firm.test' }],
+    })
+    const two = created.body.data
+    expect(created.body.meta.warnings.map(({ field }: Json) => field)).toEqual(['emails', 'contact_numbers'])
+    const list = (await server.admin.get(`${persons}/duplicates?per_page=100`)).body.data
+    const entry = list.find(({ record }: Json) => record.id === one.id)
+    expect(entry.duplicates).toMatchObject([{ record: { id: two.id }, reasons: ['email', 'phone'], score: 100 }])
+    expect(list.some(({ record }: Json) => record.id === two.id)).toBe(false)
+    const me = await addUser(server, 'Looker', { view: 'individual' })
+    expect((await me.get(`${persons}/duplicates`)).body.data).toEqual([])
+    const quiet = await server.admin.put(`${persons}/${two.id}`, { job_title: 'X' })
+    expect(quiet.body.meta).toBeUndefined()
+  })
+
+  it('lists organizations with the same name but for its form, and those of one domain', async () => {
+    const { body } = await server.admin.post(organizations, { name: 'Müller Bau' })
+    const other = await server.admin.post(organizations, { name: 'MULLER-BAU GmbH & Co. KG' })
+    expect(other.body.meta.warnings).toMatchObject([{ field: 'name' }])
+    const third = await make.organization()
+    await make.person({ organization_id: body.data.id, emails: [{ value: 'a@muellerbau.test' }] })
+    await make.person({ organization_id: third.id, emails: [{ value: 'b@muellerbau.test' }] })
+    const found = (await server.admin.get(`${organizations}/${body.data.id}/duplicates`)).body.data
+    expect(found.map(({ record, reasons }: Json) => [record.id, reasons])).toEqual([
+      [other.body.data.id, ['name']],
+      [third.id, ['domain']],
+    ])
   })
 })

@@ -14,7 +14,10 @@ import type { Snapshot } from '../write/events.ts'
 import { asSeen, type Change, changesOf, type Labels, type Logged, labelOf } from './field-changes.ts'
 import { type SilentChange, silentChanges } from './silent-changes.ts'
 
-type Recorded = Pick<Resource<unknown, never>, 'noun' | 'entity' | 'events' | 'visibleIds' | 'exists' | 'sight'>
+type Recorded = Pick<
+  Resource<unknown, never>,
+  'noun' | 'entity' | 'events' | 'visibleIds' | 'exists' | 'sight' | 'merges'
+>
 
 /** Returns the handler of `GET /…/{id}/history`. */
 export const historyHandler =
@@ -33,10 +36,12 @@ export const historyHandler =
  */
 async function locatePast(
   ctx: Context,
-  { noun, entity, visibleIds: seen, exists, sight }: Recorded,
+  { noun, entity, visibleIds: seen, exists, sight, merges }: Recorded,
   id: number,
 ): Promise<void> {
   if ((await seen(ctx, [id])).has(id)) return
+  // The events of a merged record are in the history of the other one.
+  if (((await merges?.into(ctx, id)) ?? null) !== null) throw notFound(noun, id)
   if ((await exists(ctx, id)) || !(await wasSeen(ctx, entity, sight.records, id))) throw notFound(noun, id)
 }
 

@@ -119,7 +119,7 @@ export async function releaseLinks(
   const changed = new Set<string>()
   for (const each of moved) {
     const { table, column, ids = [], links = [] } = each
-    const type = typeOf(ctx, relations, each)
+    const type = typeOfMoved(ctx, relations, each)
     const other = otherEnd(relations, each)
     for (const link of links) {
       const where = same({ ...link, [column]: to })
@@ -162,7 +162,7 @@ const otherEnd = ({ foreignKeys }: Relations, { table, column }: Moved): string 
   foreignKeys.find((key) => key.table === table && key.column !== column && key.onDelete === 'cascade')?.column
 
 /** Returns the type of the records that refer by the rows: for a link, that of its other end. */
-export function typeOf({ services }: Context, relations: Relations, moved: Moved): string {
+export function typeOfMoved({ services }: Context, relations: Relations, moved: Moved): string {
   const entities = new Map([...services.resources.values()].map((each) => [each.table as string, each.entity]))
   const other = otherEnd(relations, moved)
   const end = relations.foreignKeys.find((key) => key.table === moved.table && key.column === other)

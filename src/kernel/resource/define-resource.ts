@@ -12,7 +12,7 @@ import { crudHandlers } from './crud-handlers.ts'
 import type { Definition, InferredLast, Resource } from './definition.ts'
 import { duplicateHandlers } from './duplicates.ts'
 import { withExternalIds } from './external-ids.ts'
-import { createMerges, mergeHandlers } from './merge.ts'
+import { createMerges, handlersOfMerges } from './merge.ts'
 import { createReader } from './read-records.ts'
 import { sightOfRecords } from './record-sight.ts'
 import { visibleRows } from './rows.ts'
@@ -95,7 +95,7 @@ function resourceOf(definition: AnyDefinition) {
         written: async (ctx) => reader.toReply(ctx, await reader.findWritten(ctx, id)),
       }),
   }
-  const merging = mergeHandlers({ ...parts, reader, resource })
+  const merging = handlersOfMerges({ ...parts, reader, resource })
   return {
     ...resource,
     handlers: { ...crudHandlers(parts, resource), ...duplicateHandlers(parts, reader), ...merging },

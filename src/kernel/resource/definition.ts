@@ -19,14 +19,13 @@ import type {
 import type { Context } from '../context.ts'
 import type { ValidationErrors } from '../errors.ts'
 import type { Archived, Row as ArchivedColumns } from '../history/archive.ts'
-import type { UnmergeConflict } from '../history/moved-references.ts'
 import type { NamedRecord, StoredReference } from '../history/stored-references.ts'
 import type { SqlCaller } from '../query/caller-query.ts'
 import type { Records, Sight } from '../query/event-visibility.ts'
 import type { FilterSource, QueryValues, SearchField } from '../query/filter.ts'
 import type { Rows, SortColumn } from '../query/page.ts'
-import type { MatchKey, MatchKind } from '../values/match-keys.ts'
 import type { Snapshot } from '../write/events.ts'
+import type { Merges, Merging } from './merging.ts'
 
 /**
  * The values that the rules of a write may use. `current` is the row before an update; null on
@@ -51,37 +50,6 @@ export type Sorts<L extends OperationId> = Record<SortName<L>, SortColumn>
 
 /** The column or condition for each field that the list filters by. */
 export type Filters<L extends OperationId> = Record<FilterName<L>, FilterSource>
-
-/** How records of a type are compared and merged. */
-export interface Merging<Row, Reply> {
-  /** Returns the keys by which possible duplicates of a record are found. */
-  matchKeys: (reply: Reply) => MatchKey[]
-  /** The field of each kind of key, for warnings. */
-  matchedFields: Partial<Record<MatchKind, string>>
-  /** Returns an SQL condition that two records with the same key may be the same. */
-  isMatch: (pair: Record<'kind' | 'value' | 'own' | 'other', RawBuilder<unknown>>) => RawBuilder<SqlBool>
-  /** The columns with lists that a merge unites, and the key of an entry. */
-  lists: Readonly<Record<string, (entry: { value: string }) => string>>
-  /** The columns that go with another column. */
-  follows: Readonly<Record<string, string>>
-  /** The tables whose rows follow from the row of the record. */
-  derived: readonly string[]
-  /** Computes these rows anew, and the unique values of the record. */
-  refresh: (ctx: Context, row: Row) => Promise<void>
-  /** Moves the references in stored values from one record to another. */
-  moveValues?: (ctx: Context, from: number, to: number) => Promise<MovedValue[]>
-  /** Sets values as they were before, except those that were changed since. */
-  moveValuesBack?: (ctx: Context, moved: readonly MovedValue[]) => Promise<UnmergeConflict[]>
-}
-
-/** The value of a custom attribute that named a merged record. */
-export interface MovedValue {
-  entity: string
-  id: number
-  code: string
-  before: unknown
-  after: unknown
-}
 
 export type RecordKey = 'name' | 'email' | 'sku' | 'external_id'
 
@@ -307,15 +275,6 @@ export interface RecordList<Reply> {
   data: Reply[]
   links: Schema<'PageLinks'>
   meta: Schema<'PageMeta'>
-}
-
-export interface Merges {
-  /** Returns the id of the record into which a record was merged; null for another record. */
-  into(ctx: Context, id: number): Promise<number | null>
-  /** Returns the ids of the records that were merged into a record. */
-  of(ctx: Context, id: number): Promise<number[]>
-  /** Computes the keys of records anew whose fields were changed without an event. */
-  refreshKeys(ctx: Context, ids: readonly number[]): Promise<void>
 }
 
 export interface PagePart {

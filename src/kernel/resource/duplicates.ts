@@ -93,7 +93,7 @@ function inSight(ctx: Context, rows: VisibleRows): RawBuilder<unknown> | null {
   return seen && sql`(${seen})`
 }
 
-/** Returns the possible duplicates of a record that the caller sees, the most similar ones first. */
+/** Returns the possible duplicates that the caller sees, the most similar ones first. */
 async function matchesOf(
   ctx: Context,
   parts: Pick<ResourceParts, 'd' | 'rows'>,

@@ -3,7 +3,7 @@ import { bodyKeys } from '../../contract/input/body-reader.ts'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../context.ts'
 import { relationsOf } from '../history/archive.ts'
-import { type Moved, typeOf } from '../history/moved-references.ts'
+import { type Moved, typeOfMoved } from '../history/moved-references.ts'
 import type { Snapshot } from '../write/events.ts'
 import type { AnyDefinition } from './any-definition.ts'
 
@@ -49,7 +49,7 @@ export async function movedLinks(ctx: Context, links: readonly Moved[]): Promise
   const relations = await relationsOf(ctx)
   const counts = new Map<string, number>()
   for (const moved of links) {
-    const type = typeOf(ctx, relations, moved)
+    const type = typeOfMoved(ctx, relations, moved)
     counts.set(type, (counts.get(type) ?? 0) + (moved.ids ?? moved.links ?? []).length)
   }
   return [...counts].sort().map(([type, count]) => ({ type, count }))

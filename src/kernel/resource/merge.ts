@@ -23,9 +23,9 @@ import { capital } from '../values/format.ts'
 import type { Snapshot } from '../write/events.ts'
 import { type InTransaction, transaction } from '../write/write.ts'
 import type { AnyBody, AnyDefinition, AnyResource, ResourceParts } from './any-definition.ts'
-import type { Merges, MovedValue } from './definition.ts'
 import { refreshMatchKeys } from './duplicates.ts'
 import { mergedFields, movedLinks } from './merge-plan.ts'
+import type { Merges, MovedValue } from './merging.ts'
 import type { RecordReader } from './read-records.ts'
 import { changesBetween, giveBack, type RowChanges, unite } from './united-rows.ts'
 import type { Writer } from './write-records.ts'
@@ -83,7 +83,7 @@ interface MergeInput {
 }
 
 /** Returns the handlers of merges. */
-export function mergeHandlers(parts: ResourceParts & Pick<Parts, 'reader' | 'resource'>) {
+export function handlersOfMerges(parts: ResourceParts & Pick<Parts, 'reader' | 'resource'>) {
   const { below } = parts
   if (!isMerging(parts)) return {}
   return {
@@ -187,7 +187,9 @@ async function absorb(ctx: Context, parts: Parts, { id, other, sent }: Absorbed)
   })
   const columns = unite(merging, to, from, sent)
   checkLists(ctx, d, columns)
-  moves.files = await moveFiles(ctx, entity, { from: other, to: id, columns })
+  const values = Object.values(JSON.parse(String(columns.custom_attributes ?? '{}')) as AnyBody)
+  const ids = values.filter((value) => typeof value === 'number')
+  moves.files = (await merging.moveFiles?.(ctx, { from: other, to: id, ids })) ?? []
   await setColumns(ctx, parts, id, columns)
   return { ...moves, columns: changesBetween(to, (await stored.read(ctx, id)) as Row) }
 }
@@ -219,21 +221,6 @@ async function keepFormerIds(ctx: Context, parts: Parts, from: number, to: numbe
     await sql`insert into ${formerIdsOf(parts)} (${ownerOf(parts)}, source, external_id)
       values (${to}, ${source}, ${external_id}) on conflict do nothing`.execute(ctx.db)
   return rows.map(({ external_id }) => external_id)
-}
-
-/** Moves the files in the custom attributes that the other record fills. */
-async function moveFiles(
-  { db }: Context,
-  entity: string,
-  { from, to, columns }: { from: number; to: number; columns: Row },
-): Promise<number[]> {
-  const values = Object.values(JSON.parse(String(columns.custom_attributes ?? '{}')) as Record<string, unknown>)
-  const ids = values.filter((value) => typeof value === 'number')
-  if (ids.length === 0) return []
-  const owned = db.selectFrom('files').select('id').where('owner_type', '=', entity).where('owner_id', '=', from)
-  const files = (await owned.where('id', 'in', ids).execute()).map((file) => file.id)
-  if (files.length > 0) await db.updateTable('files').set({ owner_id: to }).where('id', 'in', files).execute()
-  return files
 }
 
 /** Computes the keys of moved records anew: that of a person's name has the organization. */
@@ -272,14 +259,7 @@ async function unmerge(ctx: InTransaction, parts: Parts, id: number, other: numb
           await sql`delete from ${formerIdsOf(parts)} where external_id in (${sql.join(part)})`.execute(ctx.db)
         await setColumns(ctx, parts, id, back.columns)
         await sql`delete from ${mergesOf(parts)} where merged_id = ${other}`.execute(ctx.db)
-        if (moves.files.length > 0)
-          await ctx.db
-            .updateTable('files')
-            .set({ owner_id: other })
-            .where('id', 'in', moves.files)
-            .where('owner_type', '=', entity)
-            .where('owner_id', '=', id)
-            .execute()
+        await merging.moveFiles?.(ctx, { from: id, to: other, ids: moves.files })
         const free = { ...ctx, ifMatch: null }
         dropped.push(...(await resource.restore(free, other)).dropped)
         await moveBack(ctx, moves.links, id, other)
@@ -300,7 +280,10 @@ async function unmerge(ctx: InTransaction, parts: Parts, id: number, other: numb
   }
 }
 
-/** Returns what a merge moved. Throws 422 without such a merge, and 409 when a later one builds on it. */
+/**
+ * Returns what a merge moved. Throws 422 without such a merge, and 409 when a later one builds on
+ * it.
+ */
 async function movesOf(ctx: Context, parts: Parts, id: number, other: number): Promise<Moves> {
   const { noun } = parts.d
   const { rows } = await sql<{ into_id: number; moves: string }>`select into_id, moves from ${mergesOf(parts)}

@@ -1,5 +1,5 @@
-// Unites the rows of merged records column by column, and takes this back. Rows are compared as they
-// are stored, so that a new column needs no code.
+// Unites the rows of merged records column by column, and takes this back. Rows are compared as
+// they are stored, so that a new column needs no code.
 import type { Row } from '../history/archive.ts'
 import type { AnyDefinition } from './any-definition.ts'
 
@@ -50,7 +50,7 @@ export const changesBetween = (before: Row, after: Row): RowChanges =>
       .map((column) => [column, { before: before[column] ?? null, after: after[column] ?? null }]),
   )
 
-/** Returns the columns to set when a merge is taken back, and the fields that were changed since. */
+/** Returns the columns to set when a merge is taken back, and the fields changed since. */
 export function giveBack(rules: Rules, current: Row, changes: RowChanges): { columns: Row; conflicts: string[] } {
   const columns: Row = {}
   const conflicts: string[] = []

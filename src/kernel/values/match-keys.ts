@@ -36,7 +36,7 @@ export const domainKeys = (domain: string): MatchKey[] =>
 /**
  * Returns the keys of an e-mail address: the mailbox without a tag such as `+news`, and the domain.
  */
-export function emailKeys(address: string): MatchKey[] {
+export function addressKeys(address: string): MatchKey[] {
   const [local = '', domain = ''] = addressKey(address).split(/@(?=[^@]*$)/)
   if (local === '' || domain === '') return []
   const plain = local.replace(/\+.*$/, '') || local
@@ -49,7 +49,10 @@ const minDigits = 6
 /** Enough digits for a number and its area, and few enough to have no country code. */
 const keyDigits = 9
 
-/** Returns the key of a phone number: its last digits, which no country code and trunk prefix changes. */
+/**
+ * Returns the key of a phone number: its last digits, which no country code and trunk prefix
+ * changes.
+ */
 export function phoneKeysOf(text: string): MatchKey[] {
   const digits = phoneKey(text).replace(/^0+/, '')
   return digits.length < minDigits ? [] : [['phone', digits.slice(-keyDigits)]]

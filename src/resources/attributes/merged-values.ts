@@ -2,7 +2,7 @@
 // and takes this back. The event of the merge covers these changes, so they have none of their own.
 import type { Context } from '../../kernel/context.ts'
 import type { UnmergeConflict } from '../../kernel/history/moved-references.ts'
-import type { MovedValue } from '../../kernel/resource/definition.ts'
+import type { MovedValue } from '../../kernel/resource/merging.ts'
 import { attributeSet, type EntityType } from './attribute-set.ts'
 import { lookupTypeOf } from './lookups.ts'
 import { storeValue, valuesOf } from './record-values.ts'
@@ -37,4 +37,17 @@ export async function moveValuesBack(ctx: Context, moved: readonly MovedValue[])
     await ctx.services.resources.get(entity)?.touch(ctx, id)
   }
   return conflicts
+}
+
+/** Moves those files of a record to another record of the type. Returns their ids. */
+export async function moveFiles(
+  { db }: Context,
+  entity: EntityType,
+  { from, to, ids }: { from: number; to: number; ids: readonly number[] },
+): Promise<number[]> {
+  if (ids.length === 0) return []
+  const owned = db.selectFrom('files').select('id').where('owner_type', '=', entity).where('owner_id', '=', from)
+  const files = (await owned.where('id', 'in', [...ids]).execute()).map((file) => file.id)
+  if (files.length > 0) await db.updateTable('files').set({ owner_id: to }).where('id', 'in', files).execute()
+  return files
 }

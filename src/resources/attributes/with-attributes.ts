@@ -8,7 +8,7 @@ import type { ValidationErrors } from '../../kernel/errors.ts'
 import type { Definition, InferredLast } from '../../kernel/resource/definition.ts'
 import { attachValueFiles } from './attachments.ts'
 import { customAttributes, type EntityType } from './attribute-set.ts'
-import { moveValues, moveValuesBack } from './merged-values.ts'
+import { moveFiles, moveValues, moveValuesBack } from './merged-values.ts'
 import { attributeFilter, attributeSorts } from './queries.ts'
 import { type CustomReply, presentValues } from './replies.ts'
 import { restoreValues } from './restore-values.ts'
@@ -80,6 +80,7 @@ export function withAttributes<
         },
         moveValues: (ctx, from, to) => moveValues(ctx, entity, from, to),
         moveValuesBack,
+        moveFiles: (ctx, way) => moveFiles(ctx, entity, way),
       },
     }),
     beforeDelete: async (ctx, row) => {

@@ -2,9 +2,9 @@
 import { sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
-import type { Merging } from '../../kernel/resource/definition.ts'
 import { addMatchKeys } from '../../kernel/resource/duplicates.ts'
-import { companyKeys, emailKeys, webKeys } from '../../kernel/values/match-keys.ts'
+import type { Merging } from '../../kernel/resource/merging.ts'
+import { addressKeys, companyKeys, webKeys } from '../../kernel/values/match-keys.ts'
 
 type Reply = Pick<Schema<'Organization'>, 'name' | 'custom_attributes'>
 
@@ -35,6 +35,6 @@ export async function noteDomains(
   { organization_id: id, emails }: Pick<Schema<'Person'>, 'organization_id' | 'emails'>,
 ): Promise<void> {
   if (id === null) return
-  const keys = emails.flatMap(({ value }) => emailKeys(value)).filter(([kind]) => kind === 'domain')
+  const keys = emails.flatMap(({ value }) => addressKeys(value)).filter(([kind]) => kind === 'domain')
   await addMatchKeys(ctx, 'organization', id, keys)
 }

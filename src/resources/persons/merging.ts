@@ -2,9 +2,9 @@
 import { sql } from 'kysely'
 import { phoneKey } from '../../../db/schema/phone-numbers.ts'
 import type { Schema } from '../../contract/types.ts'
-import type { Merging } from '../../kernel/resource/definition.ts'
+import type { Merging } from '../../kernel/resource/merging.ts'
 import { addressKey } from '../../kernel/values/format.ts'
-import { emailKeys, nameWords, phoneKeysOf } from '../../kernel/values/match-keys.ts'
+import { addressKeys, nameWords, phoneKeysOf } from '../../kernel/values/match-keys.ts'
 import { saveUniquePoints } from './contacts.ts'
 import { savePhoneNumbers } from './phone-numbers.ts'
 
@@ -16,7 +16,7 @@ export const personMerging: Merging<{ id: number }, Reply> = {
     return [
       ...(words !== '' && organization_id !== null ? [['name', `${words}@${organization_id}`] as const] : []),
       ...contact_numbers.flatMap(({ value }) => phoneKeysOf(value)),
-      ...emails.flatMap(({ value }) => emailKeys(value)),
+      ...emails.flatMap(({ value }) => addressKeys(value)),
     ]
   },
   matchedFields: { email: 'emails', phone: 'contact_numbers', name: 'name' },
