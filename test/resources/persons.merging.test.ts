@@ -1,6 +1,8 @@
 // Merging persons and organizations, and taking merges back: what the record of the merge gets, and
 // what comes back.
 import { describe, expect, it } from 'vitest'
+import { systemContext } from '../../src/kernel/context.ts'
+import { prune } from '../../src/resources/system/housekeeping.ts'
 import { given } from '../support/given.ts'
 import { everything } from '../support/merges.ts'
 import { useServer } from '../support/using.ts'
@@ -168,13 +170,17 @@ describe('mergePersons', () => {
     const { data, meta } = await unmerge(persons, winner.id, other.id)
     expect(data.job_title).toBe('Countess')
     expect(meta.conflicts).toEqual([
+      { type: 'leads', id: moved.id, field: 'person_id' },
       { type: 'persons', id: winner.id, field: 'job_title' },
       { type: 'tags', id: tag.id, field: 'person_id' },
-      { type: 'leads', id: moved.id, field: 'person_id' },
     ])
     expect((await shown(`/leads/${lead.id}`)).person_id).toBe(other.id)
     expect((await shown(`/leads/${moved.id}`)).person_id).toBe(third.id)
-    expect(await shown(`${persons}/${other.id}`)).toMatchObject({ job_title: 'Analyst', tags: [], emails: [{ value: 'analyst@one.test' }] })
+    expect(await shown(`${persons}/${other.id}`)).toMatchObject({
+      job_title: 'Analyst',
+      tags: [],
+      emails: [{ value: 'analyst@one.test' }],
+    })
   })
 
   it('has a history with one entry, and that of the merged person', async () => {
@@ -189,7 +195,7 @@ describe('mergePersons', () => {
       'contacts.person.create.after',
       'contacts.person.create.after',
     ])
-    expect(data[0].changes).toContainEqual({ key: 'merged_ids', label: 'Merged Ids', old: [], new: [other.id] })
+    expect(data[0].changes).toContainEqual({ key: 'merged', label: 'Merged', old: [], new: [other.id] })
   })
 
   it('keeps an external id without a place: filters, references and upserts find the person', async () => {
@@ -222,11 +228,12 @@ describe('mergePersons', () => {
     await server.admin.post(`${persons}/${winner.id}/restore`)
     expect((await server.admin.get(`${persons}/${other.id}`)).status).toBe(308)
     const day = 24 * 60 * 60 * 1000
-    server.clock.advance(89 * day)
-    await server.app.run?.('system.prune')
+    server.clock.advanceMs(89 * day)
+    const run = { signal: new AbortController().signal } as never
+    await prune.run(systemContext(server.app.services, 'cli'), { due: '' }, run)
     await unmerge(persons, winner.id, other.id)
     await merge(persons, winner.id, [other.id])
-    server.clock.advance(91 * day)
+    server.clock.advanceMs(91 * day)
     const late = await server.admin.post(`${persons}/${winner.id}/unmerge`, { id: other.id })
     expect(late).toMatchObject({ status: 422, body: { errors: { id: [expect.stringContaining('90 days')] } } })
   })

@@ -18,3 +18,23 @@ export async function everything({ store }: Pick<TestServer, 'store'>): Promise<
   }
   return found
 }
+
+/** Returns the references to records that do not exist, as `table.column id`. */
+export async function dangling({ store }: Pick<TestServer, 'store'>): Promise<string[]> {
+  const { foreignKeys } = await store.dialect.relations(store.db as never)
+  const found: string[] = []
+  const search = async (at: string, table: string, column: string, parent: string, where = sql`1 = 1`) => {
+    const { rows } = await sql<{ id: number }>`select ${sql.ref(column)} as id from ${sql.table(table)} as child
+      where ${where} and ${sql.ref(column)} is not null
+      and not exists (select 1 from ${sql.table(parent)} as parent where parent.id = child.${sql.ref(column)})`.execute(
+      store.db,
+    )
+    for (const { id } of rows) found.push(`${at} ${id}`)
+  }
+  for (const { table, column, parent } of foreignKeys) await search(`${table}.${column}`, table, column, parent)
+  for (const parent of ['persons', 'organizations']) {
+    await search('unique_values', 'unique_values', 'entity_id', parent, sql`entity_type = ${parent}`)
+    await search('stored_references', 'stored_references', 'to_id', parent, sql`to_type = ${parent}`)
+  }
+  return found
+}

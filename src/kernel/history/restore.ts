@@ -153,8 +153,11 @@ async function assertNotTaken<Reply>(
           : keysOf(relations, archived.table).find(({ parent }) => parent === table)?.column
       if (id === undefined || columns.includes(id)) continue
       const same = columns.map((column, index) => sql`${sql.ref(column)} = ${values[index]}`)
+      // A row that a merge has moved to another record exists already.
+      const isItself =
+        archived.table !== table && typeof archived.row.id === 'number' ? sql` and id <> ${archived.row.id}` : sql``
       const other = sql<{ id: number }>`select ${sql.ref(id)} as id from ${sql.table(archived.table)}
-        where ${sql.join(same, sql` and `)}`
+        where ${sql.join(same, sql` and `)}${isItself}`
       for (const row of (await other.execute(ctx.db)).rows)
         await taken(columns.join('_').replace(/_key$/, ''), Number(row.id))
     }

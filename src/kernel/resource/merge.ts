@@ -111,7 +111,7 @@ async function merge(ctx: InTransaction, parts: Parts, id: number, { ids, fields
   const after = await resource.change(ctx, id, fields, {
     event: eventOf(parts, 'merge'),
     input: { ids, fields },
-    shown: { merged_ids: [[], ids] },
+    shown: { merged: [[], ids] },
     field: 'fields',
     async first(ctx, shown) {
       before = shown
@@ -246,7 +246,7 @@ async function unmerge(ctx: InTransaction, parts: Parts, id: number, other: numb
     {
       event: eventOf(parts, 'unmerge'),
       input: { id: other },
-      shown: { merged_ids: [[other], []] },
+      shown: { merged: [[other], []] },
       async first(ctx) {
         const back = giveBack(merging, (await stored.read(ctx, id)) as Row, moves.columns)
         conflicts.push(...back.conflicts.map((field) => ({ type: entity, id, field })))
@@ -306,5 +306,7 @@ async function asSeen(ctx: Context, conflicts: readonly UnmergeConflict[]): Prom
     const ids = conflicts.flatMap((each) => (each.type === type ? (each.id ?? []) : []))
     seen.set(type, (await ctx.services.resources.get(type)?.visibleIds(ctx, ids)) ?? new Set())
   }
-  return conflicts.map((each) => ({ ...each, id: seen.get(each.type)?.has(each.id ?? 0) ? each.id : null }))
+  return conflicts
+    .map((each) => ({ ...each, id: seen.get(each.type)?.has(each.id ?? 0) ? each.id : null }))
+    .sort((one, two) => (one.type < two.type ? -1 : one.type > two.type ? 1 : (one.id ?? 0) - (two.id ?? 0)))
 }
