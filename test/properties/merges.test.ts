@@ -45,6 +45,8 @@ const ok = async (call: Promise<{ status: number; body: Json; text: string }>): 
   return body.data as Json
 }
 
+const letter = { subject: 'Offer', html: '<p>Hello</p>', to: ['someone@else.test'] }
+
 let count = 0
 
 async function populate(type: Type, tag: number, index: number, p: fc.Arbitrary<never> | any): Promise<number> {
@@ -73,7 +75,7 @@ async function populate(type: Type, tag: number, index: number, p: fc.Arbitrary<
   for (let i = 0; i < p.leads; i++) await make.lead({ person_id: id })
   if (p.quote) await make.quote({ person_id: id })
   if (p.activity) await make.activity({ person_ids: [id], participants: { persons: [id] } })
-  if (p.mail) await make.email({ person_id: id })
+  if (p.mail) await ok(server.admin.post('/emails', { ...letter, person_id: id }))
   return id
 }
 

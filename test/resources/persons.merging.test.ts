@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { systemContext } from '../../src/kernel/context.ts'
 import { prune } from '../../src/resources/system/housekeeping.ts'
 import { given } from '../support/given.ts'
-import { everything } from '../support/merges.ts'
+import { dangling, everything } from '../support/merges.ts'
 import { useServer } from '../support/using.ts'
 import { addUser } from '../support/viewers.ts'
 
@@ -316,3 +316,57 @@ describe('listPersonsDuplicates', () => {
     ])
   })
 })
+
+describe('a merge', () => {
+  it('knows every column that names records of several types', async () => {
+    const { columns, foreignKeys } = await server.store.dialect.relations(server.store.db as never)
+    const isKey = (table: string, column: string) =>
+      foreignKeys.some((key) => key.table === table && key.column === column)
+    const loose = [...columns].flatMap(([table, names]) =>
+      [...names]
+        .filter(
+          (name) =>
+            /(^|_)(entity|record|owner|to|from|merged|into|related)_id$/.test(name) &&
+            !isKey(table, name) &&
+            !table.startsWith('lead_'),
+        )
+        .map((name) => `${table}.${name}`),
+    )
+    // Each is moved (values, files, rules), follows from others, or tells what happened then.
+    expect(loose.sort()).toEqual(looseReferences)
+  })
+
+  it('happens once when two callers merge the same persons', async () => {
+    const [one, two] = [await make.person(), await make.person()]
+    const replies = await Promise.all([
+      server.admin.post(`${persons}/${one.id}/merge`, { ids: [two.id] }),
+      server.admin.post(`${persons}/${two.id}/merge`, { ids: [one.id] }),
+      server.admin.post(`${persons}/${one.id}/merge`, { ids: [two.id] }),
+    ])
+    expect(replies.filter(({ status }) => status === 200)).toHaveLength(1)
+    for (const { status } of replies) expect([200, 308, 409, 422]).toContain(status)
+    expect(await dangling(server)).toEqual([])
+  })
+})
+
+const looseReferences = [
+  'archives.entity_id',
+  'archives.owner_id',
+  'events.entity_id',
+  'events.owner_id',
+  'events.related_id',
+  'files.owner_id',
+  'import_records.record_id',
+  'import_remainders.record_id',
+  'organization_merges.into_id',
+  'organization_merges.merged_id',
+  'person_merges.into_id',
+  'person_merges.merged_id',
+  'search_index.entity_id',
+  'stored_references.from_id',
+  'stored_references.to_id',
+  'unique_values.entity_id',
+  'webhook_deliveries.entity_id',
+  'workflow_occasions.entity_id',
+  'workflow_runs.entity_id',
+]

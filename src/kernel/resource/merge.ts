@@ -101,9 +101,15 @@ export function handlersOfMerges(parts: ResourceParts & Pick<Parts, 'reader' | '
 async function merge(ctx: InTransaction, parts: Parts, id: number, { ids, fields = {} }: MergeInput['body']) {
   const { d, facts, reader, resource, stored } = parts
   assertCanCall(ctx, operations[d.operations.update])
-  await reader.findCurrent(ctx, id)
+  const current = await reader.findCurrent(ctx, id)
   const others = await reader.getMany(ctx, ids)
-  checkIds(ctx, d, id, ids, others)
+  const errors = new ValidationErrors(ctx.refused)
+  checkIds(errors, d, id, ids, others)
+  // A value that a merged record has is free after the merge, which checks it again.
+  const inFields = Object.assign(errors.nested('fields'), { taken: () => {} })
+  if (Object.keys(fields).length > 0)
+    await d.toRow(fields, { ctx: { ...ctx, dryRun: true }, current, errors: inFields })
+  errors.throwIfAny()
   const sent = new Set(Object.keys(fields))
   const all: Moves[] = []
   let before: Snapshot = {}
@@ -141,18 +147,16 @@ async function merge(ctx: InTransaction, parts: Parts, id: number, { ids, fields
 }
 
 function checkIds(
-  ctx: Context,
+  errors: ValidationErrors,
   { noun }: AnyDefinition,
   id: number,
   ids: readonly number[],
   others: ReadonlyMap<number, unknown>,
 ): void {
-  const errors = new ValidationErrors(ctx.refused)
   for (const [index, other] of ids.entries())
     if (other === id) errors.invalid(`ids.${index}`, `Must be another ${noun}.`)
     else if (ids.indexOf(other) < index) errors.invalid(`ids.${index}`, 'Must not be in the list twice.')
     else if (!others.has(other)) errors.invalid(`ids.${index}`, `No ${noun} has id ${other}.`)
-  errors.throwIfAny()
 }
 
 interface Absorbed {

@@ -77,7 +77,7 @@ export const organizations = defineResource(
           return sql<SqlBool>`coalesce(${country}, '') in (${sql.join(wanted.map((each) => String(each).toUpperCase()))})`
         }),
       tag_id: linkedField('organization_tags', 'organizations.id', 'organization_id', 'tag_id'),
-      import_id: importedField('organizations'),
+      import_id: importedField('organizations', 'organization'),
     },
     searchDocument,
     search: [

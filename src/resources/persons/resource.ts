@@ -166,7 +166,7 @@ export const persons = defineResource(
       organization_id: valueField('persons.organization_id'),
       user_id: valueField('persons.user_id'),
       tag_id: linkedField('person_tags', 'persons.id', 'person_id', 'tag_id'),
-      import_id: importedField('persons'),
+      import_id: importedField('persons', 'person'),
       subscribed: flagField('persons.subscribed'),
     },
     related: { organization: { entity: 'organizations', column: 'persons.organization_id' } },
