@@ -107,7 +107,7 @@ describe('mergePersons', () => {
           }
           states.push(await everything(server))
         }
-        // Somebody else writes, to a record of its own.
+        // An update without a change is no conflict.
         if (writes)
           await ok(
             server.admin.put(`${path}/${left[0]}`, { name: (await ok(server.admin.get(`${path}/${left[0]}`))).name }),

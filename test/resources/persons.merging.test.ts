@@ -205,6 +205,8 @@ describe('mergePersons', () => {
     const found = (await server.admin.get(`${persons}?external_id=erp:2`)).body.data
     expect(found.map(({ id }: Json) => id)).toEqual([winner.id])
     expect((await server.admin.put(`${persons}/external/erp/2`, { job_title: 'X' })).body.data.id).toBe(winner.id)
+    const both = await server.admin.put(`${persons}/${winner.id}`, { external_ids: { erp: '2' } })
+    expect(both.body.data.external_ids).toEqual({ erp: '1' })
     const taken = await server.admin.post(persons, { name: 'Other', external_ids: { erp: '2' } })
     expect(taken).toMatchObject({ status: 409, body: { conflicts: [{ id: winner.id }] } })
   })

@@ -278,8 +278,8 @@ export const importedId = (noun?: string): RawBuilder<unknown> =>
         left join ${sql.table(`${noun}_merges`)} as merge on merge.merged_id = link.record_id`
 
 /**
- * Filters the records of an entity by the imports that created or changed them, or a record that was
- * merged into them. `noun` is that of a type whose records can be merged.
+ * Filters the records of an entity by the imports that created or changed them, or a record that
+ * was merged into them. `noun` is that of a type whose records can be merged.
  */
 export const importedField = (entity: string, noun?: string): FilterField =>
   conditionField(

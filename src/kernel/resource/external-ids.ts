@@ -128,14 +128,29 @@ async function checkExternalIds(
   if (systems.size > maxSystems) errors.invalid('external_ids', `Must not have more than ${maxSystems} entries.`)
 }
 
-async function saveExternalIds({ db }: Context, { table, column }: ExternalIdTable, id: number, sent: Sent) {
+async function saveExternalIds(ctx: Context, at: ExternalIdTable, id: number, sent: Sent) {
+  const { db } = ctx
+  const { table, column } = at
+  const former = await formerIdsOf(ctx, at, id)
   const [link, owner] = [sql.table(table), sql.ref(column)]
   for (const [source, value] of Object.entries(sent)) {
     if (value === null) await sql`delete from ${link} where ${owner} = ${id} and source = ${source}`.execute(db)
-    else
+    else if (!former.has(externalIdText(source, value)))
       await sql`insert into ${link} (${owner}, source, external_id) values (${id}, ${source}, ${externalIdText(source, value)})
         on conflict (${owner}, source) do update set external_id = excluded.external_id`.execute(db)
   }
+}
+
+/**
+ * Returns the external ids of merged records that find a record beside its own of the same system.
+ * They do not replace it, so that an import with both ids changes neither.
+ */
+async function formerIdsOf({ db }: Context, { table, column, former }: ExternalIdTable, id: number) {
+  if (former === undefined) return new Set<string>()
+  const { rows } = await sql<{ external_id: string }>`select external_id from ${sql.table(former)} as gone
+    where ${sql.ref(column)} = ${id} and exists (select 1 from ${sql.table(table)} as own
+      where ${sql.ref(`own.${column}`)} = ${id} and own.source = gone.source)`.execute(db)
+  return new Set(rows.map((row) => row.external_id))
 }
 
 /** Returns the id of the record that the path of an upsert names; null when there is none. */
