@@ -107,7 +107,7 @@ describe('mergePersons', () => {
           }
           states.push(await everything(server))
         }
-        // An update without a change is no conflict.
+        // An update without a change does not conflict.
         if (writes)
           await ok(
             server.admin.put(`${path}/${left[0]}`, { name: (await ok(server.admin.get(`${path}/${left[0]}`))).name }),

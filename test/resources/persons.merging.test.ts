@@ -258,6 +258,18 @@ describe('mergePersons', () => {
     expect(await everything(server)).toEqual(before)
   })
 
+  it('takes back the reference of the winner to the merged person', async () => {
+    const about = { entity_type: 'persons', code: 'mentor', name: 'Mentor', type: 'lookup', lookup_type: 'persons' }
+    expect((await server.admin.post('/settings/attributes', about)).status).toBe(201)
+    const winner = await make.person()
+    const other = await make.person({ custom_attributes: { mentor: winner.id } })
+    await server.admin.put(`${persons}/${winner.id}`, { custom_attributes: { mentor: other.id } })
+    const before = await everything(server)
+    await merge(persons, winner.id, [other.id])
+    expect((await unmerge(persons, winner.id, other.id)).meta.conflicts).toEqual([])
+    expect(await everything(server)).toEqual(before)
+  })
+
   it('leaves the customer of a sent quote', async () => {
     const [winner, other] = [await make.person(), await make.person({ name: 'Customer Then' })]
     const quote = await make.quote({ person_id: other.id })

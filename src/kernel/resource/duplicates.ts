@@ -7,7 +7,7 @@ import { chunks } from '../history/archive.ts'
 import type { QueryValues } from '../query/filter.ts'
 import { type MatchKey, type MatchKind, matchKinds } from '../values/match-keys.ts'
 import type { Snapshot } from '../write/events.ts'
-import type { AnyDefinition, ResourceParts, VisibleRows } from './any-definition.ts'
+import type { AnyDefinition, ResourceParts } from './any-definition.ts'
 import type { RecordReader } from './read-records.ts'
 
 /** How much each kind of key says that two records are the same. */
@@ -75,9 +75,9 @@ export async function refreshMatchKeys(
 }
 
 /** The tables and the condition of two different records with the same key. */
-function pairsOf(ctx: Context, { d, rows }: Pick<ResourceParts, 'd' | 'rows'>, isOrdered: boolean) {
+function pairsOf(ctx: Context, { d }: Pick<ResourceParts, 'd'>, isOrdered: boolean) {
   const [own, other] = [sql.ref(`own.${ownerOf(d)}`), sql.ref(`other.${ownerOf(d)}`)]
-  const seen = inSight(ctx, rows)
+  const seen = inSight(ctx, d)
   const isMatch = d.merging?.isMatch({ kind: sql.ref('own.kind'), value: sql.ref('own.value'), own, other })
   return {
     own,
@@ -88,15 +88,16 @@ function pairsOf(ctx: Context, { d, rows }: Pick<ResourceParts, 'd' | 'rows'>, i
   }
 }
 
-function inSight(ctx: Context, rows: VisibleRows): RawBuilder<unknown> | null {
-  const seen = rows.allInSight(ctx)
-  return seen && sql`(${seen})`
+/** Returns a subquery of the ids that a caller with a limited view sees. */
+function inSight(ctx: Context, { idsInSight }: AnyDefinition): RawBuilder<unknown> | null {
+  const parts = ctx.user?.visibleOwners ? idsInSight?.(ctx) : undefined
+  return parts ? sql`(${sql.join(parts, sql` union all `)})` : null
 }
 
 /** Returns the possible duplicates that the caller sees, the most similar ones first. */
 async function matchesOf(
   ctx: Context,
-  parts: Pick<ResourceParts, 'd' | 'rows'>,
+  parts: Pick<ResourceParts, 'd'>,
   id: number,
   { isOrdered = false, kinds = matchKinds as readonly MatchKind[] } = {},
 ): Promise<Match[]> {

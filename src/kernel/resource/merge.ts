@@ -171,7 +171,7 @@ async function absorb(ctx: Context, parts: Parts, { id, other, sent }: Absorbed)
   const { d, facts, resource, stored } = parts
   const { entity } = facts
   const { merging, table } = d
-  const [to, from] = [(await stored.read(ctx, id)) as Row, (await stored.read(ctx, other)) as Row]
+  const from = (await stored.read(ctx, other)) as Row
   const naming = await rulesNaming(ctx, { entity, id: other })
   const both = new Set((await rulesNaming(ctx, { entity, id })).map((rule) => `${rule.entity} ${rule.id}`))
   const moves: Omit<Moves, 'columns'> = {
@@ -189,6 +189,8 @@ async function absorb(ctx: Context, parts: Parts, { id, other, sent }: Absorbed)
       moves.values = (await merging.moveValues?.(ctx, other, id)) ?? []
     },
   })
+  // Read now, because the row may have named the merged record.
+  const to = (await stored.read(ctx, id)) as Row
   const columns = unite(merging, to, from, sent)
   checkLists(ctx, d, columns)
   const values = Object.values(JSON.parse(String(columns.custom_attributes ?? '{}')) as AnyBody)
