@@ -15,7 +15,11 @@ const isPublic = ({ security }: Operation): boolean => Array.isArray(security) &
  * For each status: the name of the shared response, and whether an operation can return that
  * response.
  */
-const rules: Record<string, { component: string; applies: (method: string, operation: Operation) => boolean }> = {
+const rules: Record<
+  string,
+  { component: string; applies: (method: string, operation: Operation, isMergeable: boolean) => boolean }
+> = {
+  308: { component: 'Merged', applies: (_method, _operation, isMergeable) => isMergeable },
   400: { component: 'BadRequest', applies: () => true },
   401: { component: 'Unauthenticated', applies: (_method, operation) => !isPublic(operation) },
   403: { component: 'Forbidden', applies: (_method, operation) => !isPublic(operation) },
@@ -27,28 +31,37 @@ const rules: Record<string, { component: string; applies: (method: string, opera
 }
 
 /** Returns the responses that replace the `default` response of an operation, keyed by status. */
-export function commonErrorsOf(method: string, operation: Operation): Record<string, { $ref: string }> {
+export function commonErrorsOf(
+  { paths }: Pick<ContractDocument, 'paths'>,
+  path: string,
+  method: string,
+  operation: Operation,
+): Record<string, { $ref: string }> {
+  // A record that can be merged has a redirect at each of its addresses.
+  const isMergeable = paths?.[`${/^.*?\{id\}/.exec(path)?.[0]}/merge`] !== undefined
   return Object.fromEntries(
     Object.entries(rules)
-      .filter(([, { applies }]) => applies(method, operation))
+      .filter(([, { applies }]) => applies(method, operation, isMergeable))
       .map(([status, { component }]) => [status, { $ref: `#/components/responses/${component}` }]),
   )
 }
 
 /** Returns a copy of the document with exact statuses in place of each `default` response. */
 export function withCommonErrors(document: ContractDocument): ContractDocument {
-  const paths = mapValues(document.paths, (_path, item) => mapValues(item, withExactStatuses))
+  const paths = mapValues(document.paths, (path, item) =>
+    mapValues(item, (method, part) => withExactStatuses(document, path, method, part)),
+  )
   const components = mapValues(document.components, (section, parts) =>
     section === 'responses' ? mapValues(parts, (name, part) => (name === commonErrors ? undefined : part)) : parts,
   )
   return { ...document, ...(paths && { paths }), ...(components && { components }) } as ContractDocument
 }
 
-function withExactStatuses(method: string, part: unknown): unknown {
+function withExactStatuses(document: ContractDocument, path: string, method: string, part: unknown): unknown {
   const operation = (part ?? {}) as Operation
   if (operation.responses?.default === undefined) return part
   const { default: _common, ...own } = operation.responses
-  return { ...operation, responses: { ...commonErrorsOf(method, operation), ...own } }
+  return { ...operation, responses: { ...commonErrorsOf(document, path, method, operation), ...own } }
 }
 
 /**

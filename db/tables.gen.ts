@@ -61,6 +61,7 @@ export interface ArchivesTable {
   companions: Generated<string>
   created_at: string
   lead_owners: string | null
+  expires_at: string | null
 }
 
 export interface AttributeOptionsTable {
@@ -627,6 +628,27 @@ export interface OrganizationExternalIdsTable {
   external_id: string
 }
 
+export interface OrganizationFormerIdsTable {
+  organization_id: number
+  source: string
+  external_id: string
+}
+
+export interface OrganizationMatchKeysTable {
+  organization_id: number
+  kind: 'email' | 'phone' | 'name' | 'domain'
+  value: string
+}
+
+export interface OrganizationMergesTable {
+  id: Generated<number>
+  organization_id: number
+  merged_id: number
+  into_id: number
+  moves: string
+  created_at: string
+}
+
 export interface OrganizationTagsTable {
   organization_id: number
   tag_id: number
@@ -672,6 +694,27 @@ export interface PersonExternalIdsTable {
   person_id: number
   source: string
   external_id: string
+}
+
+export interface PersonFormerIdsTable {
+  person_id: number
+  source: string
+  external_id: string
+}
+
+export interface PersonMatchKeysTable {
+  person_id: number
+  kind: 'email' | 'phone' | 'name' | 'domain'
+  value: string
+}
+
+export interface PersonMergesTable {
+  id: Generated<number>
+  person_id: number
+  merged_id: number
+  into_id: number
+  moves: string
+  created_at: string
 }
 
 export interface PersonNumbersTable {
@@ -1182,12 +1225,18 @@ export interface DB {
   migrations: MigrationsTable
   organization_activities: OrganizationActivitiesTable
   organization_external_ids: OrganizationExternalIdsTable
+  organization_former_ids: OrganizationFormerIdsTable
+  organization_match_keys: OrganizationMatchKeysTable
+  organization_merges: OrganizationMergesTable
   organization_tags: OrganizationTagsTable
   organizations: OrganizationsTable
   password_resets: PasswordResetsTable
   person_activities: PersonActivitiesTable
   person_erasures: PersonErasuresTable
   person_external_ids: PersonExternalIdsTable
+  person_former_ids: PersonFormerIdsTable
+  person_match_keys: PersonMatchKeysTable
+  person_merges: PersonMergesTable
   person_numbers: PersonNumbersTable
   person_tags: PersonTagsTable
   persons: PersonsTable

@@ -61,9 +61,9 @@ export const keysAreInOrder: Rule = ({ contract: { source }, report }) => {
  * The copies would drift apart.
  */
 export const commonErrorsAreShared: Rule = ({ contract: { source }, report }) => {
-  for (const { id, method, operation, at } of listOperations(source)) {
+  for (const { id, path, method, operation, at } of listOperations(source)) {
     const statuses = Object.keys(operation.responses ?? {})
-    const common = Object.keys(commonErrorsOf(method, operation))
+    const common = Object.keys(commonErrorsOf(source, path, method, operation))
     const listed = common.filter((status) => statuses.includes(status))
     const place = [...at, 'responses']
     if (!statuses.includes('default')) {

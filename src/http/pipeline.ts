@@ -59,14 +59,14 @@ export function createPipeline(services: Services, handlers: Handlers, rules: Ru
     authorize,
     findNamed: (call, { params, body }, named) => replaceNamed(parts, call, { params, body }, named),
     receive: (call, stream, schema) => receiveForm(parts, call, stream, schema),
-    assertRecordVisible: (call, params) => assertRecordVisible(parts, call, params),
+    assertRecordVisible: (call, params) => redirectMerged(call, params, () => assertRecordVisible(parts, call, params)),
     examine: (call, input, refused) => examine(parts, call, input, refused),
-    handle: (call, input) => handle(parts, call, input),
+    handle: (call, input) => redirectMerged(call, input.params, () => handle(parts, call, input)),
     within(context) {
       return {
         ...this,
         authenticate: async (call) => enterLine(call, context as Context),
-        handle: (call, input) => carryOutLine(parts, call, input),
+        handle: (call, input) => redirectMerged(call, input.params, () => carryOutLine(parts, call, input)),
       }
     },
     async finish(call, hasFailed) {
@@ -142,6 +142,27 @@ async function replaceNamed(
   const isKeyed = key !== undefined && takesKey(call.fact)
   if (isKeyed && (await hasStoredReply(ctx, key, sentRequest(call)))) return []
   return findNamed(ctx, { path: call.fact.path, params, body }, named, namedFinders)
+}
+
+/**
+ * Answers 308 with the new address when a record is not found because it was merged into one that
+ * the caller sees.
+ */
+async function redirectMerged<T>(call: Call, params: Record<string, unknown>, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    if (!(error instanceof Problem) || error.code !== 'not_found' || typeof params.id !== 'number') throw error
+    const ctx = callContext(call)
+    const show = /^.*?\{id\}/.exec(call.fact.path)?.[0]
+    const resource = [...ctx.services.resources.values()].find((each) => each.getOperation.path === show)
+    const id = (await resource?.merges?.into(ctx, params.id)) ?? null
+    if (id === null || !(await resource?.visibleIds(ctx, [id]))?.has(id)) throw error
+    const location = ctx.baseUrl + ctx.path.replace(`/${params.id}`, `/${id}`) + (ctx.query && `?${ctx.query}`)
+    throw new Problem('merged', `This ${resource?.noun} was merged into ${resource?.noun} ${id}.`, {
+      headers: { location },
+    })
+  }
 }
 
 async function assertRecordVisible(

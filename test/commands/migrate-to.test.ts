@@ -436,6 +436,8 @@ const demanded: Record<string, string | number> = {
   'import_records.did': 'created',
   'import_remainders.entity_type': 'persons',
   'import_remainders.reason': 'gone',
+  'organization_match_keys.kind': 'name',
+  'person_match_keys.kind': 'name',
   'lead_outcomes.at': start,
   'lead_outcomes.kind': 'won',
   'lead_outcomes.sign': 1,

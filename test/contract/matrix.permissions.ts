@@ -23,7 +23,13 @@ const alsoNeeded: Record<string, string[]> = {
 }
 
 /** Further permissions that an operation needs, because its reply has content of other records. */
-const alsoPermitted: Record<string, string[]> = { convertLeadToQuote: ['leads.view', 'quotes'] }
+const alsoPermitted: Record<string, string[]> = {
+  convertLeadToQuote: ['leads.view', 'quotes'],
+  mergePersons: ['contacts.persons.edit'],
+  unmergePerson: ['contacts.persons.edit'],
+  mergeOrganizations: ['contacts.organizations.edit'],
+  unmergeOrganization: ['contacts.organizations.edit'],
+}
 
 /** Operations for every user, regardless of the role. Their replies are filtered. */
 const forAnyUser = [

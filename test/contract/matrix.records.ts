@@ -26,8 +26,11 @@ const scoped = facts.map(([id]) => id)
 const ofOne = (entity: string): string[] => scoped.filter((id) => scopeOf(id) === entity)
 const ofMany = (entity: string): string[] => scoped.filter((id) => massOf(id) === entity)
 
-/** Operations on deleted records that a lead does not show, and on a quote of no lead. */
-const unreached = ['restoreActivity', 'restoreEmail', 'reviseQuote', 'convertLeadToQuote']
+/** Operations on deleted records that a lead does not show, and on records of no lead. */
+const unreached = [
+  ...['restoreActivity', 'restoreEmail', 'reviseQuote', 'convertLeadToQuote'],
+  ...['mergePersons', 'unmergePerson', 'mergeOrganizations', 'unmergeOrganization'],
+]
 
 /** Links the records to leads, and gives these leads to a user. */
 async function reach({ server: { store }, main, spare, gone, trashed }: World, user: number): Promise<void> {

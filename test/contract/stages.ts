@@ -21,6 +21,7 @@ export async function stage(world: World): Promise<void> {
   await stageLead(world)
   await stageQuote(world)
   await stageHandOver(world)
+  await stageMerges(world)
   await stageMail(world)
   await stageMarketing(world)
   await stageErasure(world)
@@ -136,6 +137,23 @@ async function stageHandOver({ server, spare, at }: World): Promise<void> {
   const users = spare.users ?? 0
   await server.admin.post('/leads', { title: 'Handed over', lead_value: 1, user_id: users })
   at.handOverUser = { users }
+}
+
+/** Creates two persons and two organizations to merge, and some that were merged. */
+async function stageMerges({ server, at }: World): Promise<void> {
+  for (const [entity, merge, unmerge] of [
+    ['persons', 'mergePersons', 'unmergePerson'],
+    ['organizations', 'mergeOrganizations', 'unmergeOrganization'],
+  ] as const)
+    for (const operation of [merge, unmerge]) {
+      at[operation] = {}
+      for (const key of [entity, 'merged']) {
+        const { body } = await server.admin.post(`/contacts/${entity}`, { name: `${operation} ${key}` })
+        Object.assign(at[operation] ?? {}, { [key]: body.data.id })
+      }
+      const { [entity]: into = 0, merged: other = 0 } = at[operation] ?? {}
+      if (operation === unmerge) await server.admin.post(`/contacts/${entity}/${into}/merge`, { ids: [other] })
+    }
 }
 
 /** Inserts a file with the bytes of an existing file. */

@@ -172,6 +172,8 @@ export function request(
   const body = validBody(id, ids, part)
   const collection = path.split('/').at(-2) ?? ''
   if (inMass && body) body.ids = [world.spare[collection] ?? ids(collection) ?? 0]
+  const { merged } = world.at[id] ?? {}
+  if (merged !== undefined && body) Object.assign(body, 'ids' in body ? { ids: [merged] } : { id: merged })
   return {
     method: method.toUpperCase(),
     url: urlOf(world, id, placeOf(world, path, takesAway)),

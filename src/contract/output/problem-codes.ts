@@ -2,6 +2,7 @@
 // advice for the page of error codes.
 
 export const problemCodes = {
+  merged: [308, 'The record was merged into another one.', 'Send the request to the address in Location.'],
   malformed_json: [400, 'The body is not a JSON object.', 'Send one JSON object, in UTF-8.'],
   malformed_request: [
     400,
@@ -84,6 +85,7 @@ export type ProblemCode = keyof typeof problemCodes
 
 /** The standard reason phrases of HTTP statuses. */
 export const titles: Readonly<Record<number, string>> = {
+  308: 'Permanent Redirect',
   400: 'Bad Request',
   401: 'Unauthorized',
   403: 'Forbidden',

@@ -188,6 +188,8 @@ async function firstAnswer(exchange: Exchange, row: RewriteRow, canonical: Canon
     return await run(exchange, row.operation, { params, query, body, headers })
   } catch (error) {
     if (!(error instanceof Problem)) throw error
+    // Clients of version 1 know no redirect, and the new address is not one of version 1.
+    if (error.code === 'merged') throw new Problem('not_found', error.message)
     if (error.status === 404 && missing.length > 0)
       throw new Problem('validation_failed', undefined, {
         errors: Object.fromEntries(missing.map((field) => [field, ['The field is required.']])),

@@ -5,7 +5,7 @@ import { type SqlBool, sql } from 'kysely'
 import type { ForeignKey, Relations } from '../../../db/dialect.ts'
 import { type Context, now } from '../context.ts'
 import type { Records } from '../query/event-visibility.ts'
-import { daysMs, stamp } from '../runtime/clock.ts'
+import { daysAfter, stamp } from '../runtime/clock.ts'
 import { perOwner } from '../runtime/per-owner.ts'
 import { textKey } from '../values/names.ts'
 import { readInSlices } from '../write/row-slices.ts'
@@ -71,7 +71,8 @@ export function chunks<T>(values: readonly T[], size = atOnce): T[][] {
 export const rowNameOf = (relations: Relations, { table, row }: ArchivedRow): string =>
   JSON.stringify([table, ...primaryKey(relations, table).map((column) => row[column])])
 
-async function rowsBy(
+/** Returns rows of a table by the values of a column. */
+export async function rowsBy(
   ctx: Context,
   relations: Relations,
   columns: readonly string[] | 'all',
@@ -175,6 +176,7 @@ export async function archiveThenDelete(
   ctx: Context,
   { entity, table, id }: { entity: string; table: string; id: number },
   remove: () => Promise<{ eventId: number | null }>,
+  keptDays = restoreDays,
 ): Promise<void> {
   const { rows, pointers } = await capture(ctx, entity, table, id)
   const before = ctx.unit?.archived.length ?? 0
@@ -198,6 +200,7 @@ export async function archiveThenDelete(
       pointers: JSON.stringify(pointers),
       companions: JSON.stringify(cascaded),
       created_at: now(ctx),
+      expires_at: daysAfter(ctx.time, keptDays),
     })
     .execute()
   ctx.unit?.archived.push({ entity, id, event: eventId })
@@ -234,7 +237,7 @@ const lastOf = ({ db, time }: Context, entity: string, id: number) =>
     .selectFrom('archives')
     .where('archives.entity_type', '=', entity)
     .where('archives.entity_id', '=', id)
-    .where('archives.created_at', '>=', stamp(new Date(time.getTime() - daysMs(restoreDays))))
+    .where('archives.expires_at', '>=', stamp(time))
     .orderBy('archives.id', 'desc')
     .limit(1)
 

@@ -14,7 +14,10 @@ import type { Snapshot } from '../write/events.ts'
 import { asSeen, type Change, changesOf, type Labels, type Logged, labelOf } from './field-changes.ts'
 import { type SilentChange, silentChanges } from './silent-changes.ts'
 
-type Recorded = Pick<Resource<unknown, never>, 'noun' | 'entity' | 'events' | 'visibleIds' | 'exists' | 'sight'>
+type Recorded = Pick<
+  Resource<unknown, never>,
+  'noun' | 'entity' | 'events' | 'visibleIds' | 'exists' | 'sight' | 'merges'
+>
 
 /** Returns the handler of `GET /…/{id}/history`. */
 export const historyHandler =
@@ -33,10 +36,12 @@ export const historyHandler =
  */
 async function locatePast(
   ctx: Context,
-  { noun, entity, visibleIds: seen, exists, sight }: Recorded,
+  { noun, entity, visibleIds: seen, exists, sight, merges }: Recorded,
   id: number,
 ): Promise<void> {
   if ((await seen(ctx, [id])).has(id)) return
+  // The events of a merged record are in the history of the other one.
+  if (((await merges?.into(ctx, id)) ?? null) !== null) throw notFound(noun, id)
   if ((await exists(ctx, id)) || !(await wasSeen(ctx, entity, sight.records, id))) throw notFound(noun, id)
 }
 
@@ -69,6 +74,7 @@ export async function historyPage(
   for (const [event, changes] of silent)
     if (!changes.some((each) => (changed === undefined || names(changed, each)) && !names(kept, each)))
       silent.delete(event)
+  const merged = id === null ? [] : ((await ctx.services.resources.get(entity)?.merges?.of(ctx, id)) ?? [])
   const filters = logFields(ctx)
   const byFields = Object.entries({ changed, 'changed[not]': kept }).filter(([, keys]) => keys !== undefined)
   const rows = ctx.db
@@ -79,7 +85,7 @@ export async function historyPage(
     .where((where) => {
       const own = where.and([
         where('events.entity_type', '=', entity),
-        where('events.entity_id', id === null ? 'is' : '=', id),
+        id === null ? where('events.entity_id', 'is', null) : where('events.entity_id', 'in', [id, ...merged]),
         // Follow-up events repeat the fields of the create or update events before them.
         ...followUps.map((word) => where('events.name', 'not like', `%.${word}`)),
         ...conditions(ctx, Object.fromEntries(byFields), filters, []),
@@ -155,19 +161,23 @@ const linesPerEvent = 1000
  */
 export function changeLog(ctx: Context, { entity, events }: Pick<Recorded, 'entity' | 'events'>, id: number) {
   const { dialect } = ctx.services.store
-  const of = (name: string) =>
+  const of = (...names: string[]) =>
     ctx.db
       .selectFrom('events')
       .where('events.entity_type', '=', entity)
       .where('events.entity_id', '=', id)
-      .where('events.name', '=', `${name}.after`)
+      .where(
+        'events.name',
+        'in',
+        names.map((name) => `${name}.after`),
+      )
       .select(['events.id as event_id', 'events.created_at'])
   const shows = sql<SqlBool>`(twin.value = field.value || '_id' or twin.value like '%\\_' || field.value || '\\_id' escape '\\'
     or twin.value = substr(field.value, 1, length(field.value) - 1) || '_ids')`
   const created = of(events.create)
     .select(sql<number>`events.id * ${sql.lit(linesPerEvent)}`.as('id'))
     .select(sql<string | null>`cast(null as text)`.as('key'))
-  const updated = of(events.update)
+  const updated = of(...['update', 'merge', 'unmerge'].map((verb) => events.update.replace(/update$/, verb)))
     .innerJoin(dialect.jsonTexts('events.changed', 'field'), (join) => join.onTrue())
     .where(({ not, exists, selectFrom }) =>
       not(exists(selectFrom(dialect.jsonTexts('events.changed', 'twin')).select('twin.key').where(shows))),

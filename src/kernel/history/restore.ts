@@ -56,8 +56,11 @@ export async function restore<Reply>(ctx: Context, about: About<Reply>): Promise
       throw new Problem('state_conflict', `The ${noun} ${id} exists; only what was deleted can be restored.`)
     }
     const kept = await lastArchive(ctx, entity, id)
+    const isMerged = kept && (await resource.merges?.into(ctx, id)) != null
     if (!kept || !(await wasArchiveSeen(ctx, resource.sight.records, kept.id)))
       throw new Problem('not_found', `No ${noun} with id ${id} was deleted in the last ${restoreDays} days.`)
+    if (isMerged)
+      throw new Problem('state_conflict', `The ${noun} ${id} was merged into another one; take the merge back instead.`)
     const { version } = kept.rows[0]?.row ?? {}
     if (typeof version === 'number') checkIfMatch(ctx, version)
     const relations = await relationsOf(ctx)
@@ -150,8 +153,11 @@ async function assertNotTaken<Reply>(
           : keysOf(relations, archived.table).find(({ parent }) => parent === table)?.column
       if (id === undefined || columns.includes(id)) continue
       const same = columns.map((column, index) => sql`${sql.ref(column)} = ${values[index]}`)
+      // A row that a merge has moved to another record exists already.
+      const isItself =
+        archived.table !== table && typeof archived.row.id === 'number' ? sql` and id <> ${archived.row.id}` : sql``
       const other = sql<{ id: number }>`select ${sql.ref(id)} as id from ${sql.table(archived.table)}
-        where ${sql.join(same, sql` and `)}`
+        where ${sql.join(same, sql` and `)}${isItself}`
       for (const row of (await other.execute(ctx.db)).rows)
         await taken(columns.join('_').replace(/_key$/, ''), Number(row.id))
     }

@@ -14,7 +14,7 @@ export interface SilentChange {
 
 interface Reference {
   column: string
-  other: Pick<Resource<unknown, never>, 'entity' | 'events'>
+  other: Pick<Resource<unknown, never>, 'entity' | 'events' | 'merges'>
 }
 
 interface Step {
@@ -85,7 +85,10 @@ async function stepsOf(
       ]),
     )
     .execute()
-  for (const { id, entity_id, restored } of others)
+  // The deletion of a merged record empties no reference: each went to the record of the merge.
+  const merged = new Set<number | null>()
+  for (const each of other.merges ? named : []) if ((await other.merges?.into(ctx, each)) !== null) merged.add(each)
+  for (const { id, entity_id, restored } of others.filter((each) => !merged.has(each.entity_id)))
     steps.push({ id, is: restored === 1 ? 'back' : 'deleted', to: entity_id, isAlive: true })
   return steps.sort((one, other) => one.id - other.id)
 }

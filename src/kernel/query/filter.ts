@@ -2,7 +2,7 @@
 // `field[null]`, `field[gt|gte|lt|lte]` and `q`. The contract lists the filters of each operation.
 // A slice maps each field to a column. Query parameters and the `where` of a query become the same
 // tree, which `compile` turns into SQL.
-import { type Expression, type SqlBool, sql } from 'kysely'
+import { type Expression, type RawBuilder, type SqlBool, sql } from 'kysely'
 import type { Dialect } from '../../../db/dialect.ts'
 import { documentIdOf } from '../../../db/search/document-ids.ts'
 import { canonicalTime, dayBoundary, isDateOnly } from '../../contract/input/formats.ts'
@@ -270,10 +270,20 @@ export function linkedField(table: string, owner: string, ownerColumn: string, v
   }
 }
 
-/** Filters the records of an entity by the imports that created or changed them. */
-export const importedField = (entity: string): FilterField =>
+/** Returns the id of an imported record, or of that into which it was merged, and the tables. */
+export const importedId = (noun?: string): RawBuilder<unknown> =>
+  noun === undefined
+    ? sql`link.record_id from import_records as link`
+    : sql`coalesce(merge.${sql.ref(`${noun}_id`)}, link.record_id) from import_records as link
+        left join ${sql.table(`${noun}_merges`)} as merge on merge.merged_id = link.record_id`
+
+/**
+ * Filters the records of an entity by the imports that created or changed them, or a record that
+ * was merged into them. `noun` is that of a type whose records can be merged.
+ */
+export const importedField = (entity: string, noun?: string): FilterField =>
   conditionField(
     (imports) =>
-      sql<SqlBool>`${sql.ref(`${entity}.id`)} in (select link.record_id from import_records as link
+      sql<SqlBool>`${sql.ref(`${entity}.id`)} in (select ${importedId(noun)}
         where link.import_id in (${sql.join(imports)}) and link.entity_type = ${entity} and link.did in ('created', 'updated'))`,
   )

@@ -50,16 +50,20 @@ export interface VisibleRows {
   allInSight: AnyResource['allInSight']
 }
 
+/** The last words of the paths of duplicates and merges. */
+export type Mergings = 'duplicates' | 'listDuplicates' | 'merge' | 'unmerge'
+
 /** The values that the functions of one resource share. */
 export interface ResourceParts {
   d: AnyDefinition
   /** The properties of the resource that are derived from the contract. */
   facts: Pick<AnyResource, 'entity' | 'events' | 'getOperation' | 'listOperation'>
   /**
-   * The operationIds of `GET /…/{id}/history`, `POST /…/{id}/restore`, `POST /…/query` and
-   * `PUT /…/external/{source}/{external_id}`; undefined where the contract lacks the operation.
+   * The operationIds of `GET /…/{id}/history`, `POST /…/{id}/restore`, `POST /…/query`, `PUT
+   * /…/external/{source}/{external_id}`, and of duplicates and merges; undefined where the contract
+   * lacks the operation.
    */
-  below: Record<'history' | 'restore' | 'query' | 'upsert', OperationId | undefined>
+  below: Record<'history' | 'restore' | 'query' | 'upsert' | Mergings, OperationId | undefined>
   /** Reads the rows that the caller may see. */
   rows: VisibleRows
   /** Reads and writes rows of the table without a visibility check. */

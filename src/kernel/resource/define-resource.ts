@@ -4,12 +4,15 @@
 import type { DB as Tables } from '../../../db/tables.gen.ts'
 import { operations } from '../../contract/operations.gen.ts'
 import type { Body, Data, EventBase, OperationBelow, OperationFact, OperationId } from '../../contract/types.ts'
+import type { Context } from '../context.ts'
 import type { HandlersFor } from '../handler.ts'
 import { restore } from '../history/restore.ts'
 import type { AnyDefinition, AnyResource, ResourceParts } from './any-definition.ts'
 import { crudHandlers } from './crud-handlers.ts'
 import type { ColumnsOf, Definition, InferredLast, Resource } from './definition.ts'
+import { duplicateHandlers } from './duplicates.ts'
 import { withExternalIds } from './external-ids.ts'
+import { createMerges, handlersOfMerges } from './merge.ts'
 import { createReader } from './read-records.ts'
 import { sightOfRecords } from './record-sight.ts'
 import { visibleRows } from './rows.ts'
@@ -34,7 +37,13 @@ export function defineResource<
   definition: Definition<Table, L, G, C, U, D, Row, Columns>,
 ): Resource<Data<G>, Body<U>> & {
   handlers: HandlersFor<
-    L | G | C | U | D | OperationBelow<G, 'history' | 'restore'> | OperationBelow<L, 'query' | typeof externalPath>
+    | L
+    | G
+    | C
+    | U
+    | D
+    | OperationBelow<G, 'history' | 'restore' | 'duplicates' | 'merge' | 'unmerge'>
+    | OperationBelow<L, 'query' | 'duplicates' | typeof externalPath>
   >
 } {
   // The cast drops the types of the table, because the implementation works on any table.
@@ -54,12 +63,17 @@ function resourceOf(definition: AnyDefinition) {
       restore: operationBelow(facts.getOperation, 'restore'),
       query: operationBelow(facts.listOperation, 'query'),
       upsert: operationBelow(facts.listOperation, externalPath),
+      duplicates: operationBelow(facts.getOperation, 'duplicates'),
+      listDuplicates: operationBelow(facts.listOperation, 'duplicates'),
+      merge: operationBelow(facts.getOperation, 'merge'),
+      unmerge: operationBelow(facts.getOperation, 'unmerge'),
     },
     rows: visibleRows(d, facts.entity),
     stored: tableRows(d.table),
   }
   const reader = createReader(parts)
-  const resource: AnyResource = {
+  const writer = createWriter(parts, reader)
+  const resource = {
     noun: d.noun,
     table: d.table,
     searchDocument: d.searchDocument,
@@ -70,8 +84,9 @@ function resourceOf(definition: AnyDefinition) {
     ...reader,
     exists: parts.stored.exists,
     touch: parts.stored.touch,
-    ...createWriter(parts, reader),
-    restore: (ctx, id) =>
+    ...writer,
+    merges: createMerges(parts, reader),
+    restore: (ctx: Context, id: number): ReturnType<AnyResource['restore']> =>
       restore(ctx, {
         resource,
         id,
@@ -80,7 +95,11 @@ function resourceOf(definition: AnyDefinition) {
         written: async (ctx) => reader.toReply(ctx, await reader.findWritten(ctx, id)),
       }),
   }
-  return { ...resource, handlers: crudHandlers(parts, resource) }
+  const merging = handlersOfMerges({ ...parts, reader, resource })
+  return {
+    ...resource,
+    handlers: { ...crudHandlers(parts, resource), ...duplicateHandlers(parts, reader), ...merging },
+  }
 }
 
 /** Returns the properties of a resource that are derived from the contract. */

@@ -25,6 +25,7 @@ import type { Records, Sight } from '../query/event-visibility.ts'
 import type { FilterSource, QueryValues, SearchField } from '../query/filter.ts'
 import type { Rows, SortColumn } from '../query/page.ts'
 import type { Snapshot } from '../write/events.ts'
+import type { Merges, Merging } from './merging.ts'
 
 /**
  * The values that the rules of a write may use. `current` is the row before an update; null on
@@ -40,6 +41,8 @@ export interface Writing<Row> {
 export interface ExternalIdTable {
   table: keyof Tables
   column: string
+  /** The table of the ids of merged records without a place in `table`. */
+  former?: keyof Tables
 }
 
 /** The column for each sort name of the list. */
@@ -141,6 +144,8 @@ export interface RecordRules<Row, Write, Reply, Sort, Filter, Field extends stri
   governs?: readonly Field[]
   /** Returns whether the caller may change a visible record. By default all may be changed. */
   canChange?: (ctx: Context, row: Row) => boolean
+  /** How records are compared and merged. Without it, they are not. */
+  merging?: Merging<Row, Reply>
   /** Masks the secrets of a body before event listeners get it. */
   maskInput?: (body: Write) => Write
   /** Converts a row to the reply. Every property of the schema must be present. */
@@ -376,6 +381,8 @@ export interface Resource<Reply, Write> {
    * without it, a rule that names the record refuses the deletion.
    */
   remove(ctx: Context, id: number, replacement?: number): Promise<void>
+  /** The merges of the records; undefined for a type whose records cannot be merged. */
+  merges?: Merges | undefined
   /**
    * Puts the record `by` in the place of another record in a stored rule. Set only for resources
    * with `refersTo`.

@@ -1,7 +1,7 @@
 // The ids of records in other systems: one for each system, unique for its system and type of
 // record. They are part of the reply, of bodies and of events; lists filter by them, and bodies
 // refer to records by them. An upsert finds its record by one.
-import { type Kysely, sql } from 'kysely'
+import { type Kysely, type SqlBool, sql } from 'kysely'
 import { type Bound, cachedQuery } from '../../../db/cached-query.ts'
 import type { Db } from '../../../db/store.ts'
 import { bodyReader } from '../../contract/input/body-reader.ts'
@@ -10,7 +10,7 @@ import { withStatus } from '../../contract/output/status.ts'
 import type { OperationId } from '../../contract/types.ts'
 import { assertCanCall, type Context } from '../context.ts'
 import { invalid, Problem, ValidationErrors } from '../errors.ts'
-import { linkedField } from '../query/filter.ts'
+import { type FilterField, linkedField } from '../query/filter.ts'
 import { perOwner } from '../runtime/per-owner.ts'
 import { capital } from '../values/format.ts'
 import { transaction } from '../write/write.ts'
@@ -30,10 +30,10 @@ interface Known {
 }
 
 /** Returns the queries of a table. They are compiled once, as each row of an import runs them. */
-const queriesOf = perOwner(({ table, column }: ExternalIdTable) => {
-  const rows = (db: Db) =>
+const queriesOf = perOwner(({ table, column, former }: ExternalIdTable) => {
+  const rows = (db: Db, from: string = table) =>
     (db as unknown as Kysely<Record<string, Known>>)
-      .selectFrom(table)
+      .selectFrom(from)
       .select([sql.ref<number>(column).as('owner'), 'source', 'external_id'])
       .orderBy(column as 'owner')
       .orderBy('source')
@@ -48,13 +48,42 @@ const queriesOf = perOwner(({ table, column }: ExternalIdTable) => {
           conflict.columns([column, 'source']).doUpdateSet(({ ref }) => ({ external_id: ref('excluded.external_id') })),
         ),
     ),
+    byFormer:
+      former && cachedQuery((db: Db, texts: Bound<string[]>) => rows(db, former).where('external_id', 'in', texts)),
+    formerOf:
+      former &&
+      cachedQuery((db: Db, owner: Bound<number>) =>
+        rows(db, former)
+          .where(sql.ref<number>(column), '=', owner)
+          .where(
+            sql<SqlBool>`exists (select 1 from ${sql.table(table)} as own
+              where ${sql.ref(`own.${column}`)} = ${sql.ref(`${former}.${column}`)} and own.source = ${sql.ref(`${former}.source`)})`,
+          ),
+      ),
   }
 })
 
 const byOwner = ({ db }: Context, at: ExternalIdTable, ids: readonly number[]): Promise<Known[]> =>
   queriesOf(at).byOwner(db, ids)
-const byText = ({ db }: Context, at: ExternalIdTable, texts: readonly string[]): Promise<Known[]> =>
-  queriesOf(at).byText(db, texts)
+async function byText({ db }: Context, at: ExternalIdTable, texts: readonly string[]): Promise<Known[]> {
+  const { byText, byFormer } = queriesOf(at)
+  const found = await byText(db, texts)
+  const isAllFound = byFormer === undefined || found.length === texts.length
+  return isAllFound ? found : [...found, ...(await byFormer(db, texts))]
+}
+
+/** Returns the filter by external ids, also by those of merged records. */
+function externalIdField(table: string, { table: link, column, former }: ExternalIdTable): FilterField {
+  if (former === undefined) return linkedField(link, `${table}.id`, column, 'external_id')
+  const owners = (from: string, values: readonly unknown[]) =>
+    sql`select link.${sql.ref(column)} from ${sql.table(from)} as link where link.external_id in (${sql.join(values)})`
+  return {
+    kind: 'condition',
+    isIndexed: true,
+    where: (values) =>
+      sql<SqlBool>`${sql.ref(`${table}.id`)} in (${owners(link, values)} union all ${owners(former, values)})`,
+  }
+}
 
 /** Adds external ids to a definition whose table has some. */
 export function withExternalIds(d: AnyDefinition, entity: string): AnyDefinition {
@@ -62,7 +91,7 @@ export function withExternalIds(d: AnyDefinition, entity: string): AnyDefinition
   if (at === undefined) return d
   return {
     ...d,
-    filter: { ...d.filter, external_id: linkedField(at.table, `${d.table}.id`, at.column, 'external_id') },
+    filter: { ...d.filter, external_id: externalIdField(d.table, at) },
     namedBy: {
       ...d.namedBy,
       keys: {
@@ -117,12 +146,24 @@ async function checkExternalIds(
   if (systems.size > maxSystems) errors.invalid('external_ids', `Must not have more than ${maxSystems} entries.`)
 }
 
-async function saveExternalIds({ db }: Context, at: ExternalIdTable, id: number, sent: Sent) {
+async function saveExternalIds(ctx: Context, at: ExternalIdTable, id: number, sent: Sent) {
+  const { db } = ctx
+  const former = await formerIdsOf(ctx, at, id)
   const [link, owner] = [sql.table(at.table), sql.ref(at.column)]
   for (const [source, value] of Object.entries(sent)) {
-    if (value === null) await sql`delete from ${link} where ${owner} = ${id} and source = ${source}`.execute(db)
-    else await queriesOf(at).save(db, id, source, externalIdText(source, value))
+    const text = value === null ? null : externalIdText(source, value)
+    if (text === null) await sql`delete from ${link} where ${owner} = ${id} and source = ${source}`.execute(db)
+    else if (!former.has(text)) await queriesOf(at).save(db, id, source, text)
   }
+}
+
+/**
+ * Returns the external ids of merged records that find a record beside its own of the same system.
+ * They do not replace it, so that an import with both ids changes neither.
+ */
+async function formerIdsOf({ db }: Context, at: ExternalIdTable, id: number): Promise<Set<string>> {
+  const found = (await queriesOf(at).formerOf?.(db, id)) ?? []
+  return new Set(found.map((row) => row.external_id))
 }
 
 /** Returns the id of the record that the path of an upsert names; null when there is none. */

@@ -4,6 +4,7 @@
 
 import { operations } from '../../contract/operations.gen.ts'
 import type { FieldErrors } from '../../contract/output/problems.ts'
+import type { EventBase } from '../../contract/types.ts'
 import { assertCanCall, type Context, now, warn } from '../context.ts'
 import { Problem, ValidationErrors } from '../errors.ts'
 import { archiveThenDelete } from '../history/archive.ts'
@@ -17,6 +18,7 @@ import type { Snapshot } from '../write/events.ts'
 import { emitOnly, type InTransaction, transaction, write } from '../write/write.ts'
 import type { AnyBody, AnyResource, AnyRow, ResourceParts } from './any-definition.ts'
 import type { Examine, RowPlan } from './definition.ts'
+import { saveMatchKeys, warnOfDuplicates } from './duplicates.ts'
 import { idOfUpsert } from './external-ids.ts'
 import type { RecordReader } from './read-records.ts'
 import { settleRules } from './replace-named.ts'
@@ -27,15 +29,40 @@ import { settleRules } from './replace-named.ts'
  */
 const hiddenSuffix = /_(hash|sealed)$/
 
-type Save = Pick<AnyResource, 'create' | 'add' | 'update'>
-type Writer = Save & Pick<AnyResource, 'remove' | 'replaceNamed' | 'examiners'>
+/** A change of a record under another event than that of an update. */
+interface Change {
+  event: EventBase
+  input: AnyBody
+  /** Keys that only the snapshots of the event have, with their values before and after. */
+  shown: Record<string, [before: unknown, after: unknown]>
+  /** The field of the request that has the body. */
+  field?: string
+  /** Runs before the body is read, and changes the row and its children. */
+  first: (ctx: InTransaction, before: Snapshot) => Promise<void>
+}
+
+interface MergedRemoval {
+  replacement?: number
+  keptDays: number
+  /** Runs after the archive was made, and before the deletion. */
+  first: (ctx: Context) => Promise<void>
+}
+
+type Save = Pick<AnyResource, 'create' | 'add' | 'update'> & {
+  change(ctx: Context, id: number, body: AnyBody, change?: Change): Promise<Snapshot>
+}
+type Removal = Pick<AnyResource, 'remove'> & {
+  removeMerged(ctx: Context, id: number, removal: MergedRemoval): Promise<void>
+}
+export type Writer = Save & Removal & Pick<AnyResource, 'replaceNamed' | 'examiners'>
 
 export function createWriter(parts: ResourceParts, reader: RecordReader): Writer {
   const save = saving(parts, reader)
   return { ...save, ...removing(parts, reader), ...replacing(parts, reader, save), ...examining(parts, reader) }
 }
 
-function saving({ d, facts, stored }: ResourceParts, reader: RecordReader): Save {
+function saving(parts: ResourceParts, reader: RecordReader): Save {
+  const { d, facts, stored } = parts
   const { table } = d
   const { entity, events } = facts
   const maskInput = (body: AnyBody): AnyBody => d.maskInput?.(body) ?? body
@@ -68,6 +95,7 @@ function saving({ d, facts, stored }: ResourceParts, reader: RecordReader): Save
       const row = await reader.findWritten(ctx, id)
       await storeReferences(ctx, { d, facts }, row)
       shown = await reader.toReply(ctx, row)
+      await warnOfDuplicates(ctx, parts, id, await saveMatchKeys(ctx, d, { id, after: shown }))
       return { id, entity: shown }
     })
     await emitFollowUps(ctx, { d, facts }, id, [undefined, shown])
@@ -75,28 +103,36 @@ function saving({ d, facts, stored }: ResourceParts, reader: RecordReader): Save
     return { id, shown, isLinked: await saveLinks(ctx, id, body, true) }
   }
 
-  /**
-   * Updates the row and its children. Returns the reply after the update, the changed fields that
-   * no reply contains, and whether anything changed.
-   */
-  async function updateRow(ctx: Context, { id, before, plan: { columns, save } }: Update) {
-    const sent = Object.entries(columns).filter(([, value]) => value !== undefined)
-    const own = sent.length > 0 ? await stored.read(ctx, id) : {}
-    const changes = Object.fromEntries(sent.filter(([column, value]) => own[column] !== value))
-    const isRowChanged = Object.keys(changes).length > 0
-    if (isRowChanged) await stored.update(ctx, id, changes)
-    await save?.(ctx, id)
-    const row = await reader.findWritten(ctx, id)
-    await storeReferences(ctx, { d, facts }, row)
-    const after = await reader.toReply(ctx, row)
-    const shown = changedKeys(before, after, derivedKeysOf(ctx, entity))
-    const hidden = hiddenFields(Object.keys(changes), shown.length === 0)
-    if (isRowChanged) return { after, hidden, isTouched: true }
-    if (shown.length === 0) return { after, hidden, isTouched: false }
-    // Only children changed, so the version of the row has not been raised yet.
-    await stored.touch(ctx, id)
-    return { after: await reader.toReply(ctx, await reader.findWritten(ctx, id)), hidden, isTouched: true }
-  }
+  const change: Save['change'] = (ctx, id, body, as) =>
+    transaction(ctx, async (ctx) => {
+      const current = await reader.findCurrent(ctx, id)
+      const before = await reader.toReply(ctx, current)
+      const planned = as ? undefined : await checkedPlan(ctx, d, body, current)
+      let shown = before
+      let isTouched = false
+      const about = { entity, input: as ? as.input : maskInput(body), id, before: withShown(before, as, 0) }
+      await write(ctx, as?.event ?? events.update, about, async (ctx) => {
+        await as?.first(ctx, before)
+        const plan =
+          planned ??
+          (await inField(as?.field, async () => checkedPlan(ctx, d, body, await reader.findWritten(ctx, id))))
+        const updated = await updateRow(ctx, parts, reader, { id, before, plan, isMerge: as !== undefined })
+        shown = updated.after
+        isTouched = updated.isTouched
+        await warnOfDuplicates(ctx, parts, id, await saveMatchKeys(ctx, d, { id, before, after: shown }))
+        return { id, entity: withShown(shown, as, 1), hidden: updated.hidden }
+      })
+      if (isTouched) {
+        await emitFollowUps(ctx, { d, facts }, id, [before, shown])
+        await d.onChange?.(ctx, id, { before, after: shown })
+      }
+      const isLinked = await saveLinks(ctx, id, body, false)
+      // `isTouched` means that `updateRow` has already raised the version, which may rise only
+      // once per request.
+      if (isLinked && !isTouched) await stored.touch(ctx, id)
+      if (isLinked || isTouched) warnOfNewer(ctx, current)
+      return replyOf(ctx, id, shown, isLinked)
+    })
 
   return {
     add: (ctx, body) => transaction(ctx, async (ctx) => (await insertRecord(ctx, body)).id),
@@ -107,58 +143,67 @@ function saving({ d, facts, stored }: ResourceParts, reader: RecordReader): Save
         return replyOf(ctx, id, shown, isLinked)
       }),
 
-    update: (ctx, id, body) =>
-      transaction(ctx, async (ctx) => {
-        const current = await reader.findCurrent(ctx, id)
-        const before = await reader.toReply(ctx, current)
-        const plan = await checkedPlan(ctx, d, body, current)
-        let shown = before
-        let isTouched = false
-        await write(ctx, events.update, { entity, input: maskInput(body), id, before }, async (ctx) => {
-          const updated = await updateRow(ctx, { id, before, plan })
-          shown = updated.after
-          isTouched = updated.isTouched
-          return { id, entity: shown, hidden: updated.hidden }
-        })
-        if (isTouched) {
-          await emitFollowUps(ctx, { d, facts }, id, [before, shown])
-          await d.onChange?.(ctx, id, { before, after: shown })
-        }
-        const isLinked = await saveLinks(ctx, id, body, false)
-        // `isTouched` means that `updateRow` has already raised the version, which may rise only
-        // once per request.
-        if (isLinked && !isTouched) await stored.touch(ctx, id)
-        if (isLinked || isTouched) warnOfNewer(ctx, current)
-        return replyOf(ctx, id, shown, isLinked)
-      }),
+    update: (ctx, id, body) => change(ctx, id, body),
+    change,
   }
 }
 
+/**
+ * Updates the row and its children. Returns the reply after the update, the changed fields that
+ * no reply contains, and whether anything changed.
+ */
+async function updateRow(
+  ctx: Context,
+  { d, facts, stored }: ResourceParts,
+  reader: RecordReader,
+  { id, before, plan: { columns, save }, isMerge }: Update,
+) {
+  const sent = Object.entries(columns).filter(([, value]) => value !== undefined)
+  const own = sent.length > 0 ? await stored.read(ctx, id) : {}
+  const changes = Object.fromEntries(sent.filter(([column, value]) => own[column] !== value))
+  const isRowChanged = Object.keys(changes).length > 0
+  if (isRowChanged) await stored.update(ctx, id, changes)
+  await save?.(ctx, id)
+  const row = await reader.findWritten(ctx, id)
+  await storeReferences(ctx, { d, facts }, row)
+  const after = await reader.toReply(ctx, row)
+  const shown = changedKeys(before, after, derivedKeysOf(ctx, facts.entity))
+  const hidden = hiddenFields(Object.keys(changes), shown.length === 0)
+  if (isRowChanged) return { after, hidden, isTouched: true }
+  if (shown.length === 0 && !isMerge) return { after, hidden, isTouched: false }
+  // Only children changed, so the version of the row has not been raised yet.
+  await stored.touch(ctx, id)
+  return { after: await reader.toReply(ctx, await reader.findWritten(ctx, id)), hidden, isTouched: true }
+}
+
 /** A deletion runs the rules and delete hooks, and stores an archive for a restore. */
-function removing({ d, facts, below, stored }: ResourceParts, reader: RecordReader): Pick<Writer, 'remove'> {
+function removing({ d, facts, below, stored }: ResourceParts, reader: RecordReader): Removal {
   const { entity, events } = facts
   const { table } = d
+  const removeAs = (ctx: Context, id: number, { replacement, keptDays, first }: Partial<MergedRemoval>) =>
+    transaction(ctx, async (ctx) => {
+      const row = await reader.findCurrent(ctx, id)
+      const before = await reader.toReply(ctx, row)
+      const leadOwners = await leadOwnersOf(ctx, table, id)
+      const removal = async () => {
+        await first?.(ctx)
+        return write(ctx, events.delete, { entity, input: {}, id, before }, async (ctx) => {
+          await settleRules(ctx, { entity, id, noun: d.noun }, replacement)
+          await d.beforeDelete?.(ctx, row)
+          await runDeleteHooks(ctx, entity, id)
+          await bumpReferrers(ctx, { entity, table, id })
+          if (d.refersTo !== undefined) await saveStoredReferences(ctx, { entity, id }, [])
+          await detachReferrers(ctx, { table, id })
+          await stored.delete(ctx, id)
+          return { id, entity: null, leadOwners }
+        })
+      }
+      await (below.restore !== undefined ? archiveThenDelete(ctx, { entity, table, id }, removal, keptDays) : removal())
+      await d.onChange?.(ctx, id, { before })
+    })
   return {
-    async remove(ctx, id, replacement) {
-      await transaction(ctx, async (ctx) => {
-        const row = await reader.findCurrent(ctx, id)
-        const before = await reader.toReply(ctx, row)
-        const leadOwners = await leadOwnersOf(ctx, table, id)
-        const removal = () =>
-          write(ctx, events.delete, { entity, input: {}, id, before }, async (ctx) => {
-            await settleRules(ctx, { entity, id, noun: d.noun }, replacement)
-            await d.beforeDelete?.(ctx, row)
-            await runDeleteHooks(ctx, entity, id)
-            await bumpReferrers(ctx, { entity, table, id })
-            if (d.refersTo !== undefined) await saveStoredReferences(ctx, { entity, id }, [])
-            await detachReferrers(ctx, { table, id })
-            await stored.delete(ctx, id)
-            return { id, entity: null, leadOwners }
-          })
-        await (below.restore !== undefined ? archiveThenDelete(ctx, { entity, table, id }, removal) : removal())
-        await d.onChange?.(ctx, id, { before })
-      })
-    },
+    remove: (ctx, id, replacement) => removeAs(ctx, id, replacement === undefined ? {} : { replacement }),
+    removeMerged: removeAs,
   }
 }
 
@@ -208,6 +253,23 @@ function examining({ d, below }: ResourceParts, reader: RecordReader): Pick<Writ
   }
 }
 
+/** Returns a snapshot with the keys that only the event shows. */
+const withShown = (snapshot: Snapshot, as: Change | undefined, at: 0 | 1): Snapshot =>
+  as
+    ? { ...snapshot, ...Object.fromEntries(Object.entries(as.shown).map(([key, values]) => [key, values[at]])) }
+    : snapshot
+
+/** Runs `work`, whose errors name fields of the body `field` of the request. */
+async function inField<T>(field: string | undefined, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    if (field === undefined || !(error instanceof Problem) || error.more.errors === undefined) throw error
+    const errors = Object.entries(error.more.errors).map(([key, sentences]) => [`${field}.${key}`, sentences])
+    throw new Problem(error.code, undefined, { ...error.more, errors: Object.fromEntries(errors) })
+  }
+}
+
 async function checkedPlan(
   ctx: Context,
   d: ResourceParts['d'],
@@ -253,6 +315,8 @@ interface Update {
   id: number
   before: Snapshot
   plan: RowPlan
+  /** Whether children were changed that the reply does not show. */
+  isMerge: boolean
 }
 
 async function emitFollowUps(

@@ -171,7 +171,8 @@ async function storeWithout(
   })
 }
 
-async function storeValue(ctx: Context, attribute: Attribute, id: number, value: unknown): Promise<void> {
+/** Stores a value without events and without a new version. */
+export async function storeValue(ctx: Context, attribute: Attribute, id: number, value: unknown): Promise<void> {
   const row = ctx.db.selectFrom(attribute.entity).select('custom_attributes').where('id', '=', id)
   const stored = { ...parseStored((await row.executeTakeFirstOrThrow()).custom_attributes) }
   if (value === null) delete stored[attribute.code]

@@ -8,6 +8,7 @@ import type { ValidationErrors } from '../../kernel/errors.ts'
 import type { ColumnsOf, Definition, InferredLast } from '../../kernel/resource/definition.ts'
 import { attachValueFiles } from './attachments.ts'
 import { customAttributes, type EntityType } from './attribute-set.ts'
+import { moveFiles, moveValues, moveValuesBack } from './merged-values.ts'
 import { attributeFilter, attributeSorts } from './queries.ts'
 import { type CustomReply, presentValues } from './replies.ts'
 import { restoreValues } from './restore-values.ts'
@@ -70,6 +71,18 @@ export function withAttributes<
       await d.loadRelated?.(ctx, replies, include)
       await presentValues(ctx, entity, replies as CustomReply[], include)
     },
+    ...(d.merging && {
+      merging: {
+        ...d.merging,
+        refresh: async (ctx, row) => {
+          await d.merging?.refresh(ctx, row)
+          await saveRecordKeys(ctx, entity, (row as Row).id)
+        },
+        moveValues: (ctx, from, to) => moveValues(ctx, entity, from, to),
+        moveValuesBack,
+        moveFiles: (ctx, way) => moveFiles(ctx, entity, way),
+      },
+    }),
     beforeDelete: async (ctx, row) => {
       await d.beforeDelete?.(ctx, row)
       const { id } = row as Row

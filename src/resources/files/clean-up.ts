@@ -2,8 +2,7 @@
 // records that cannot be restored any more, and stored bytes without a file row. Such bytes are
 // first moved to a trash folder.
 import { sql } from 'kysely'
-import type { Context } from '../../kernel/context.ts'
-import { restoreDays } from '../../kernel/history/archive.ts'
+import { type Context, now } from '../../kernel/context.ts'
 import { daysMs, stamp } from '../../kernel/runtime/clock.ts'
 import { transaction } from '../../kernel/write/write.ts'
 import { removeFile } from './handlers.ts'
@@ -148,7 +147,7 @@ async function orphanedFiles(ctx: Context): Promise<FileRow[]> {
     if (!resource) continue
     const owner = sql`select 1 from ${sql.table(resource.table)} as owner where owner.id = files.owner_id`
     const archive = sql`select 1 from archives where entity_type = ${type} and entity_id = files.owner_id
-      and archives.created_at >= ${timestampBefore(ctx, restoreDays)}`
+      and archives.expires_at >= ${now(ctx)}`
     const rows = ctx.db.selectFrom('files').selectAll().where('owner_type', '=', type)
     const gone = rows.where(sql<boolean>`not exists (${owner})`).where(sql<boolean>`not exists (${archive})`)
     found.push(...(await gone.orderBy('id').execute()))

@@ -9,6 +9,7 @@ import type { Schema } from '../../contract/types.ts'
 import { type Context, canCall } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
 import type { NamedRecord, StoredReference } from '../../kernel/history/stored-references.ts'
+import { importedId } from '../../kernel/query/filter.ts'
 import { pruneJoins } from '../../kernel/query/joins.ts'
 import type { Rows } from '../../kernel/query/page.ts'
 import { visible, withoutVisibility } from '../../kernel/query/visibility.ts'
@@ -275,7 +276,7 @@ export async function nextPersons(
     import_id === null
       ? all
       : all.where(
-          sql<SqlBool>`persons.id in (select link.record_id from import_records as link
+          sql<SqlBool>`persons.id in (select ${importedId('person')}
             where link.import_id = ${import_id} and link.entity_type = 'persons' and link.did <> 'deleted')`,
         )
   const page = within

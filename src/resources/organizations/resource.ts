@@ -29,13 +29,19 @@ import { resolveOwnerId, userRef } from '../users/owner.ts'
 import { pictureUrl } from '../users/picture.ts'
 import { users } from '../users/resource.ts'
 import { organizationColumns } from './columns.ts'
+import { organizationMerging } from './merging.ts'
 import { searchDocument } from './search-document.ts'
 
 export const organizations = defineResource(
   withAttributes('organizations', {
     noun: 'organization',
     table: 'organizations',
-    externalIds: { table: 'organization_external_ids', column: 'organization_id' },
+    externalIds: {
+      table: 'organization_external_ids',
+      column: 'organization_id',
+      former: 'organization_former_ids',
+    },
+    merging: organizationMerging,
     namedBy: { keys: { name: nameKey } },
     operations: {
       list: 'listOrganizations',
@@ -71,7 +77,7 @@ export const organizations = defineResource(
           return sql<SqlBool>`coalesce(${country}, '') in (${sql.join(wanted.map((each) => String(each).toUpperCase()))})`
         }),
       tag_id: linkedField('organization_tags', 'organizations.id', 'organization_id', 'tag_id'),
-      import_id: importedField('organizations'),
+      import_id: importedField('organizations', 'organization'),
     },
     searchDocument,
     search: [

@@ -11,6 +11,7 @@ import { checkReference, expandReferences } from '../../kernel/resource/referenc
 import { readAddress } from '../../kernel/values/address.ts'
 import { textKey } from '../../kernel/values/names.ts'
 import { checkValues, withAttributes } from '../attributes/with-attributes.ts'
+import { noteDomains } from '../organizations/merging.ts'
 import { organizations, organizationsLike } from '../organizations/resource.ts'
 import { checkTagIds, readTags, setTags, tagsIn } from '../tags/tag-links.ts'
 import { resolveOwnerId, userRef } from '../users/owner.ts'
@@ -28,6 +29,7 @@ import {
 import { checkEmail, linkEmail } from './emails.ts'
 import { checkErased } from './erase/suppression.ts'
 import { languageColumn } from './language.ts'
+import { personMerging } from './merging.ts'
 import { hasPhoneNumberLike, savePhoneNumbers } from './phone-numbers.ts'
 import { searchDocument } from './search-document.ts'
 import { loadUnsubscribedAt } from './unsubscribed.ts'
@@ -108,7 +110,8 @@ export const persons = defineResource(
   withAttributes('persons', {
     noun: 'person',
     table: 'persons',
-    externalIds: { table: 'person_external_ids', column: 'person_id' },
+    externalIds: { table: 'person_external_ids', column: 'person_id', former: 'person_former_ids' },
+    merging: personMerging,
     namedBy: { keys: { name: nameKey, email: personsByEmail } },
     operations: {
       list: 'listPersons',
@@ -165,7 +168,7 @@ export const persons = defineResource(
       organization_id: valueField('persons.organization_id'),
       user_id: valueField('persons.user_id'),
       tag_id: linkedField('person_tags', 'persons.id', 'person_id', 'tag_id'),
-      import_id: importedField('persons'),
+      import_id: importedField('persons', 'person'),
       subscribed: flagField('persons.subscribed'),
     },
     related: { organization: { entity: 'organizations', column: 'persons.organization_id' } },
@@ -243,6 +246,9 @@ export const persons = defineResource(
       if (conflicts.length > 0) throw inUse(`${who} refer to ${row.name}.`, conflicts)
     },
     onRestore: repairPerson,
+    onChange: async (ctx, _id, { after }) => {
+      if (after) await noteDomains(ctx, after)
+    },
   }),
 )
 

@@ -5,7 +5,6 @@ import { defineJob, enqueue } from '../../jobs/queue.ts'
 import type { Schedule } from '../../jobs/schedules.ts'
 import { deviceDays } from '../../kernel/auth/sign-in-devices.ts'
 import { type Context, now } from '../../kernel/context.ts'
-import { restoreDays } from '../../kernel/history/archive.ts'
 import { daysAfter } from '../../kernel/runtime/clock.ts'
 import { yieldToEventLoop } from '../../kernel/runtime/cooperative.ts'
 import { cleanFiles } from '../files/clean-up.ts'
@@ -45,7 +44,7 @@ function logs(ctx: Context): [table: Log, column: string, until: string][] {
   return [
     ['workflow_runs', 'finished_at', daysAgo(keptDays)],
     ['webhook_deliveries', 'finished_at', daysAgo(keptDays)],
-    ['archives', 'created_at', daysAgo(restoreDays)],
+    ['archives', 'expires_at', now(ctx)],
     ['events', 'created_at', daysAgo(ctx.services.config.eventsRetentionDays)],
     ['idempotency_keys', 'expires_at', now(ctx)],
     ['sessions', 'expires_at', now(ctx)],

@@ -31,13 +31,16 @@ const query = async (ctx: Context, found: ReturnType<typeof sql<{ id: number }>>
 /** Returns the scope of the person. `keepsSent`: the customer of sent quotes is kept. */
 export async function scopeOfPerson(ctx: Context, id: number, keepsSent: boolean): Promise<Scope> {
   const ids = Object.fromEntries(personGroups.map((group) => [group, [] as number[]])) as Scope['ids']
-  const known = await factsOf(ctx, id)
-  ids.persons.push(id)
-  ids.leads.push(...(await referring(ctx, 'leads', id)), ...(await deleted(ctx, 'leads', `"person_id":${id}`)))
+  // Persons that were merged into this one have events and archives of their own.
+  const merged = ctx.db.selectFrom('person_merges').select('merged_id').where('person_id', '=', id)
+  ids.persons.push(id, ...(await merged.orderBy('merged_id').execute()).map((row) => row.merged_id))
+  const known = await factsOf(ctx, id, ids.persons)
+  ids.leads.push(...(await referring(ctx, 'leads', id)))
+  for (const each of ids.persons) ids.leads.push(...(await deleted(ctx, 'leads', `"person_id":${each}`)))
   const quotes = ctx.db.selectFrom('quotes').select(['id', 'sent_at']).where('person_id', '=', id).orderBy('id')
   for (const quote of await quotes.execute())
     (keepsSent && quote.sent_at !== null ? ids.keptQuotes : ids.quotes).push(quote.id)
-  ids.quotes.push(...(await deleted(ctx, 'quotes', `"person_id":${id}`)))
+  for (const each of ids.persons) ids.quotes.push(...(await deleted(ctx, 'quotes', `"person_id":${each}`)))
   await findActivities(ctx, id, ids)
   const { addresses } = known
   const mails = await splitEmails(ctx, { id, leads: ids.leads, addresses: known.addresses })
@@ -97,7 +100,7 @@ async function findActivities(ctx: Context, id: number, ids: Scope['ids']): Prom
         )
   const shared = new Set(others)
   for (const each of mine) (shared.has(each) ? ids.sharedActivities : ids.activities).push(each)
-  ids.activities.push(...(await deleted(ctx, 'activities', `"person_id":${id}`)))
+  for (const each of ids.persons) ids.activities.push(...(await deleted(ctx, 'activities', `"person_id":${each}`)))
   for (const lead of ids.leads) ids.activities.push(...(await deleted(ctx, 'activities', `"lead_id":${lead}`)))
 }
 
@@ -183,15 +186,22 @@ interface Facts {
   externalIds: Set<string>
 }
 
-/** Collects the names, addresses and numbers that the person has or had. */
-async function factsOf(ctx: Context, id: number): Promise<Facts> {
+/**
+ * Collects the names, addresses and numbers that the person has or had. `all` are the id and those
+ * of the persons that were merged into it.
+ */
+async function factsOf(ctx: Context, id: number, all: readonly number[]): Promise<Facts> {
   const row = await ctx.db.selectFrom('persons').selectAll().where('id', '=', id).executeTakeFirst()
   const events = ctx.db.selectFrom('events').select(['before', 'after']).where('entity_type', '=', 'persons')
   const archives = ctx.db.selectFrom('archives').select(['before', 'rows']).where('entity_type', '=', 'persons')
   const texts: (string | null)[] = [row ? JSON.stringify(row) : null]
-  for (const event of await events.where('entity_id', '=', id).execute()) texts.push(event.before, event.after)
-  for (const archive of await archives.where('entity_id', '=', id).execute()) texts.push(archive.before, archive.rows)
-  const external = ctx.db.selectFrom('person_external_ids').select('external_id').where('person_id', '=', id)
+  for (const event of await events.where('entity_id', 'in', all).execute()) texts.push(event.before, event.after)
+  for (const archive of await archives.where('entity_id', 'in', all).execute()) texts.push(archive.before, archive.rows)
+  const external = ctx.db
+    .selectFrom('person_external_ids')
+    .select('external_id')
+    .where('person_id', '=', id)
+    .union(ctx.db.selectFrom('person_former_ids').select('external_id').where('person_id', '=', id))
   const facts = {
     names: new Set<string>(),
     addresses: new Set<string>(),

@@ -1,0 +1,135 @@
+// Random histories of merges: what is merged and taken back in the reverse order is as before, and
+// no row refers to a record that is gone. ACCORD_MERGE_RUNS sets the number of histories.
+import fc from 'fast-check'
+import { sql } from 'kysely'
+import { describe, expect, it } from 'vitest'
+import { given } from '../support/given.ts'
+import { dangling, everything } from '../support/merges.ts'
+import { useServer } from '../support/using.ts'
+
+const server = useServer()
+const runs = Number(process.env.ACCORD_MERGE_RUNS ?? 40)
+
+type Json = Record<string, any>
+
+const types = { persons: '/contacts/persons', organizations: '/contacts/organizations' } as const
+type Type = keyof typeof types
+
+const part = fc.record({
+  job: fc.constantFrom(null, 'Clerk', 'Analyst'),
+  emails: fc.nat(2),
+  phones: fc.nat(2),
+  externals: fc.subarray(['erp', 'hubspot']),
+  tag: fc.boolean(),
+  leads: fc.nat(2),
+  quote: fc.boolean(),
+  activity: fc.boolean(),
+  mail: fc.boolean(),
+  custom: fc.constantFrom(null, 'x', 'y'),
+})
+const history = fc.record({
+  type: fc.constantFrom<Type>('persons', 'organizations'),
+  records: fc.array(part, { minLength: 2, maxLength: 4 }),
+  // Each step merges the records at some places into another one, of those that are left.
+  steps: fc.array(fc.record({ into: fc.nat(), from: fc.nat(), two: fc.boolean(), sent: fc.boolean() }), {
+    minLength: 1,
+    maxLength: 3,
+  }),
+  /** A change between merges that no merge touches. */
+  writes: fc.boolean(),
+})
+
+const ok = async (call: Promise<{ status: number; body: Json; text: string }>): Promise<Json> => {
+  const { status, body, text } = await call
+  expect(status < 300 ? '' : text).toBe('')
+  return body.data as Json
+}
+
+const letter = { subject: 'Offer', html: '<p>Hello</p>', to: ['someone@else.test'] }
+
+let count = 0
+
+async function populate(type: Type, tag: number, index: number, p: fc.Arbitrary<never> | any): Promise<number> {
+  const make = given(server.admin)
+  const n = ++count
+  const external_ids = Object.fromEntries(p.externals.map((system: string) => [system, `${n}`]))
+  const custom_attributes = p.custom === null ? {} : { mark: p.custom }
+  const common = { external_ids, custom_attributes, ...(p.tag && { tag_ids: [tag] }) }
+  if (type === 'organizations') {
+    const { id } = await ok(server.admin.post(types.organizations, { name: `Company ${n} of ${index}`, ...common }))
+    for (let i = 0; i < p.leads; i++) await make.person({ organization_id: id })
+    if (p.activity) await make.activity({ organization_ids: [id] })
+    return id
+  }
+  const points = (many: number, text: (i: number) => string) =>
+    Array.from({ length: many }, (_, i) => ({ value: text(i) }))
+  const { id } = await ok(
+    server.admin.post(types.persons, {
+      name: `Person ${n}`,
+      job_title: p.job,
+      emails: points(p.emails, (i) => `p${n}.${i}@many.test`),
+      contact_numbers: points(p.phones, (i) => `+49 30 12345${i}${n % 3}`),
+      ...common,
+    }),
+  )
+  for (let i = 0; i < p.leads; i++) await make.lead({ person_id: id })
+  if (p.quote) await make.quote({ person_id: id })
+  if (p.activity) await make.activity({ person_ids: [id], participants: { persons: [id] } })
+  if (p.mail) await ok(server.admin.post('/emails', { ...letter, person_id: id }))
+  return id
+}
+
+describe('mergePersons', () => {
+  it(`and the way back are the identity, in ${runs} random histories`, { timeout: 60_000 + runs * 1000 }, async () => {
+    for (const entity_type of Object.keys(types))
+      await ok(server.admin.post('/settings/attributes', { entity_type, code: 'mark', name: 'Mark', type: 'text' }))
+    const { id: tag } = await given(server.admin).tag()
+    await fc.assert(
+      fc.asyncProperty(history, async ({ type, records, steps, writes }) => {
+        const path = types[type]
+        const ids: number[] = []
+        for (const [index, p] of records.entries()) ids.push(await populate(type, tag, index, p))
+        const left = [...ids]
+        const done: [into: number, from: number][] = []
+        const states = [await everything(server)]
+        for (const { into, from, two, sent } of steps) {
+          if (left.length < 2) break
+          const [winner = 0] = left.splice(into % left.length, 1)
+          const others = left.splice(from % left.length, two ? 2 : 1)
+          left.push(winner)
+          const fields = sent ? { name: `Sent ${++count}` } : {}
+          await ok(server.admin.post(`${path}/${winner}/merge`, { ids: others, fields }))
+          expect(await dangling(server)).toEqual([])
+          for (const other of others) {
+            done.push([winner, other])
+            const { status, headers } = await server.admin.get(`${path}/${other}`)
+            expect([status, String(headers.location).split('/').at(-1)]).toEqual([308, String(winner)])
+          }
+          states.push(await everything(server))
+        }
+        // An update without a change does not conflict.
+        if (writes)
+          await ok(
+            server.admin.put(`${path}/${left[0]}`, { name: (await ok(server.admin.get(`${path}/${left[0]}`))).name }),
+          )
+        for (const [into, from] of done.reverse()) {
+          const { status, body, text } = await server.admin.post(`${path}/${into}/unmerge`, { id: from })
+          expect(status, text).toBe(200)
+          expect(body.meta.conflicts).toEqual([])
+        }
+        expect(await dangling(server)).toEqual([])
+        expect(await everything(server)).toEqual(states[0])
+        await clear()
+      }),
+      { numRuns: runs, endOnFailure: runs > 1000 },
+    )
+  })
+})
+
+/** Removes the records of a history, so that the next one is as fast. */
+async function clear(): Promise<void> {
+  for (const table of ['emails', 'activities', 'leads', 'quotes', 'persons', 'organizations'])
+    await sql`delete from ${sql.table(table)}`.execute(server.store.db)
+  for (const table of ['unique_values', 'events', 'archives'])
+    await sql`delete from ${sql.table(table)}`.execute(server.store.db)
+}
