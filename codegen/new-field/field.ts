@@ -89,7 +89,7 @@ export function propertyLines(field: Field, schema: string, isInput: boolean): s
   const lines: Record<FieldType, string[]> = {
     string: [...described, "type: [string, 'null']", ...(isInput ? ['x-line: true', `maxLength: ${maxLength}`] : [])],
     text: ref('LongText'),
-    integer: [...described, "type: [integer, 'null']", ...(isInput ? [`minimum: ${low}`, `maximum: ${high}`] : [])],
+    integer: [...described, "type: [integer, 'null']", `minimum: ${low}`, `maximum: ${high}`],
     decimal: [
       ...described,
       "type: [number, 'null']",

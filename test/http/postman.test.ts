@@ -243,7 +243,7 @@ const isAboutRecords = (text: string): boolean => {
   if (code === 'mass_failed') return failed.every(({ status }) => status === 404 || status === 409)
   const sentences = Object.values(errors ?? {}).flat()
   const known =
-    /^(No [\w -]+ has (id \d+|such an id)|The pipeline .+ has no stage with id \d+|Another \w+ has this name)\.$/
+    /^(No [\w -]+ has (id \d+|such an id)|No \w+ with id \d+ was merged into this one in the last 90 days|The pipeline .+ has no stage with id \d+|Another \w+ has this name)\.$/
   return sentences.length > 0 && sentences.every((sentence) => known.test(sentence))
 }
 
