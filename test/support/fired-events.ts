@@ -12,20 +12,20 @@ const recorded = new Set<string>()
 /** Stands for the operation in lines about events that a job fires after the reply. */
 const background = 'background'
 
-function save(id: string, events: readonly string[]): void {
-  const fresh = [...new Set(events)].map((event) => `${id} ${event}`).filter((line) => !recorded.has(line))
+function save(id: string, events: Iterable<string>): void {
+  const fresh = [...events].map((event) => `${id} ${event}`).filter((line) => !recorded.has(line))
   for (const line of fresh) recorded.add(line)
   if (record !== undefined && fresh.length > 0) appendFileSync(record, `${fresh.join('\n')}\n`)
 }
 
 /** Collects the events of one server by request, until the reply says which operation it was. */
 export function createFiredEvents() {
-  const byRequest = new Map<string, string[]>()
+  const byRequest = new Map<string, Set<string>>()
   return {
     add: ({ name, requestId }: AccordEvent): void => {
       if (record === undefined) return
-      const names = byRequest.get(requestId) ?? []
-      byRequest.set(requestId, [...names, name.replace(/\.(before|after)$/, '')])
+      const names = byRequest.get(requestId) ?? new Set()
+      byRequest.set(requestId, names.add(name.replace(/\.(before|after)$/, '')))
     },
     /** Attributes the events of the request to the operation with the method and path. */
     answered: (requestId: string, { method, url }: { method: string; url: string }): void => {

@@ -76,8 +76,12 @@ async function announce<Reply>({ ctx, resource, query, release }: Export<Reply>,
       shown: { entity_type: resource.entity, format, filters },
     })
   } catch (error) {
-    release()
-    throw error
+    if (!(error instanceof Problem) || error.code !== 'unavailable') {
+      release()
+      throw error
+    }
+    // Reads go on while nothing can be written. The log then says who took the list.
+    ctx.services.log.warn({ user_id: ctx.user?.id, list: resource.entity, format }, 'An export left no event.')
   }
 }
 

@@ -29,7 +29,7 @@ import { addUser } from '../../support/viewers.ts'
 
 type Row = Record<string, any>
 
-const exported = facts.filter(([, { path }]) => path.endsWith('/export')).map(([id]) => id)
+const exported = facts.filter(([, { path, method }]) => method === 'get' && path.endsWith('/export')).map(([id]) => id)
 const listOf = (id: string): string => id.replace(/^export/, 'list')
 const slugOf = (id: string): string => fact(id).path.split('/').at(-2) ?? ''
 const built = ['leads', 'persons', 'organizations', 'quotes', 'products', 'activities'] as const
