@@ -2,7 +2,7 @@
 import { cpSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { beforeAll } from 'vitest'
+import { beforeAll, expect } from 'vitest'
 import { releasedFile, renderReleased } from '../../codegen/compat/released.ts'
 import type { ContractDocument } from '../../codegen/read.ts'
 import { useFolder } from '../support/folders.ts'
@@ -38,4 +38,15 @@ export function useCopyOfRepository(name: string): string {
     symlinkSync(join(repository, 'node_modules'), join(scratch, 'node_modules'))
   })
   return scratch
+}
+
+/** Replaces texts in a file of the copy. Each must be there. */
+export function editIn(scratch: string, path: string, ...changes: [from: RegExp, to: string][]): void {
+  const file = join(scratch, path)
+  let text = readFileSync(file, 'utf8')
+  for (const [from, to] of changes) {
+    expect(text, `${path} ${from}`).toMatch(from)
+    text = text.replace(from, to)
+  }
+  writeFileSync(file, text)
 }

@@ -7,22 +7,14 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
 import { choiceOf, namesOf } from '../../codegen/new-resource/names.ts'
-import { useCopyOfRepository } from './copy-of-repository.ts'
+import { editIn, useCopyOfRepository } from './copy-of-repository.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const run = promisify(execFile)
 
 /** Adds the field `shelf` to locations by the steps in "Add a stored field" of CONTRIBUTING. */
 function addShelf(scratch: string): void {
-  const edit = (path: string, ...changes: [from: RegExp, to: string][]): void => {
-    const file = join(scratch, path)
-    let text = readFileSync(file, 'utf8')
-    for (const [from, to] of changes) {
-      expect(text, `${path} ${from}`).toMatch(from)
-      text = text.replace(from, to)
-    }
-    writeFileSync(file, text)
-  }
+  const edit = (path: string, ...changes: [from: RegExp, to: string][]): void => editIn(scratch, path, ...changes)
   const field = (indent: string): string =>
     ['shelf:', '  description: Where it is.', '  x-since: 1.1.0', '  type: [string, "null"]', '  maxLength: 40']
       .map((line) => `${indent}${line}\n`)
