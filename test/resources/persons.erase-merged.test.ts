@@ -86,3 +86,11 @@ it('replaces the person in the answers of a bulk write, which are answered again
   ).toEqual([made.id, warned.id])
   expect(again.text).not.toContain(name)
 })
+
+it('leaves the keys of others, by which they are still found as duplicates', async () => {
+  const person = async (value: string) => (await server.admin.post(people, { name: 'Ina', emails: [{ value }] })).body
+  const [erased, other] = [await person('ina@example.net'), await person('ina+crm@example.net')]
+  expect((await server.admin.post(`${people}/${erased.data.id}/erase`, {})).status).toBe(201)
+  const warned = await person('ina+shop@example.net')
+  expect(warned.meta.warnings).toMatchObject([{ message: expect.stringContaining(`person ${other.data.id} has`) }])
+})

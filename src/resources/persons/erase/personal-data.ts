@@ -71,7 +71,8 @@ export const personalData: Readonly<Record<keyof DB, PersonalTable>> = {
   person_tags: { ...linked('person_id'), title: 'Tags' },
   person_external_ids: { ...linked('person_id'), texts: 'external_id', other: 'source', title: 'Ids in other systems' },
   person_former_ids: { ...linked('person_id'), texts: 'external_id', other: 'source' },
-  person_match_keys: { ...linked('person_id'), texts: 'value', other: 'kind' },
+  // Keys of others come from their own addresses: `ada+crm@…` has the key of `ada@…`.
+  person_match_keys: { ...linked('person_id'), other: 'kind value' },
   person_merges: { ...linked('person_id'), texts: 'moves' },
   unique_values: { texts: 'value', about: ['entity_type', 'entity_id'], erase: 'delete', named: 'delete' },
   activity_files: { texts: 'name', shared: ['activity_id', 'sharedActivities'] },
