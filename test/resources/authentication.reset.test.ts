@@ -293,6 +293,20 @@ describe('getResetPasswordPage', () => {
     expect(text).not.toMatch(/https?:\/\/|src=/)
     expect(text).toContain('<noscript>')
   })
+
+  it.each([
+    ['de', 'Neues Passwort wählen', 'Der Link ist ungültig'],
+    ['fr', 'Choisir un nouveau mot de passe', 'Le lien n’est pas valide'],
+    ['es', 'Elegir una contraseña nueva', 'El enlace no es válido'],
+  ])('is in the language of the mail with the link: %s', async (locale, title, refusal) => {
+    const values = { 'general.general.locale_settings.locale': locale }
+    expect((await server.admin.put('/settings/configuration', { values })).status).toBe(200)
+    const { text } = await server.anonymous.get('/reset-password')
+    expect(text).toContain(`<html lang="${locale}" dir="ltr">`)
+    expect(text).toContain(`<h1>${title}</h1>`)
+    expect(text).toContain(refusal)
+    expect(text).not.toMatch(/Repeat|Set password|expired/)
+  })
 })
 
 describe('a user who is created without a password', () => {

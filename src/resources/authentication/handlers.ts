@@ -131,7 +131,7 @@ export const handlers = {
   createSession,
   deleteSession,
   forgotPassword,
-  getResetPasswordPage: async ({ services }) => resetPage(services.config),
+  getResetPasswordPage: async (ctx) => resetPage(ctx.services.config, await ctx.services.textsFor(ctx)),
   resetPassword,
 } satisfies Partial<Handlers>
 

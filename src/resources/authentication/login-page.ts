@@ -5,6 +5,7 @@ import type { Config } from '../../config/config.ts'
 import { operations } from '../../contract/operations.gen.ts'
 import { type Download, download } from '../../kernel/files/download.ts'
 import { escapeHtml, sourceHash } from '../../kernel/values/format.ts'
+import type { Texts } from '../../texts/texts.ts'
 
 const style = `
 :root{color-scheme:light dark;font:16px/1.5 system-ui,sans-serif;--accent:light-dark(#0b6fa8,#7cc4ee);--on:light-dark(#fff,#06222f);--bad:light-dark(#b42318,#ff9c92)}
@@ -28,7 +29,7 @@ let answer;
 try{answer=await fetch(path,{method,headers:{accept:'application/json','x-xsrf-token':cookie('__Host-XSRF-TOKEN')||cookie('XSRF-TOKEN'),...(body&&{'content-type':'application/json'})},...(body&&{body:JSON.stringify(body)})})}
 catch{throw new Error('The server cannot be reached. Try again.')}
 const reply=answer.status===204?{}:await answer.json().catch(()=>({}));
-if(!answer.ok)throw new Error(reply.message??'The request failed. Try again.');
+if(!answer.ok)throw Object.assign(new Error(reply.message??'The request failed. Try again.'),{fields:reply.errors});
 return reply};
 const onSubmit=(form,work)=>form.addEventListener('submit',async(event)=>{
 event.preventDefault();say('');const button=form.querySelector('button');button.disabled=true;
@@ -54,32 +55,40 @@ $('to-forgot').addEventListener('click',()=>{$('forgotten').value=$('email').val
 $('to-login').addEventListener('click',()=>show('login','email'));
 show('login','email')`
 
-const resetScript = `${common}
+/** The texts of the page that the script shows. */
+const shownTexts = ['reset.from_mail', 'reset.done', 'reset.bad_link', 'reset.different'] as const
+
+const resetScript = (texts: Texts): string => `${common}
+const texts=${JSON.stringify(Object.fromEntries(shownTexts.map((key) => [key, texts.say(key)]))).replaceAll('<', '\\u003c')};
 const link=new URLSearchParams(location.hash.slice(1)),token=link.get('token'),email=link.get('email');
 history.replaceState(null,'',location.pathname);
 if(token&&email){$('who').textContent=email;$('username').value=email;$('reset').hidden=false;$('password').focus()}
-else say('Open this page from the link in the e-mail.',true);
+else say(texts['reset.from_mail'],true);
 onSubmit($('reset'),async()=>{
-const {message}=await call('POST','${paths.reset}',{email,token,password:$('password').value,password_confirmation:$('again').value});
-$('reset').hidden=true;say(message);$('on').hidden=false;$('on').focus()})`
+if($('password').value!==$('again').value)throw new Error(texts['reset.different']);
+await call('POST','${paths.reset}',{email,token,password:$('password').value,password_confirmation:$('again').value}).catch((error)=>{
+throw error.fields?.token?new Error(texts['reset.bad_link']):error});
+$('reset').hidden=true;say(texts['reset.done']);$('on').hidden=false;$('on').focus()})`
 
 interface Parts {
   title: string
   main: string
   script: string
+  needsScript: string
+  language: Pick<Texts, 'language' | 'direction'>
 }
 
 /**
  * Renders a page. The forms stay hidden until the script runs, because without the script a browser
  * would submit the password itself.
  */
-function pageOf(config: Config, { title, main, script }: Parts) {
+function pageOf(config: Config, { title, main, script, needsScript, language }: Parts) {
   const html = `<!doctype html>
-<html lang="en">
+<html lang="${language.language}" dir="${language.direction}">
 <head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>${title} · ${escapeHtml(config.appName)}</title><style>${style}</style></head>
 <body><main>
 <h1>${title}</h1>
-<noscript><p>This page needs JavaScript. Turn it on in your browser and reload.</p></noscript>
+<noscript><p>${needsScript}</p></noscript>
 <p role="alert" id="bad"></p><p role="status" id="good"></p>
 ${main}
 </main><script>${script}</script></body>
@@ -96,6 +105,8 @@ ${main}
 export function loginPage(config: Config): { html: string; headers: Record<string, string> } {
   const { html, headers } = pageOf(config, {
     title: `Sign in to ${escapeHtml(config.appName)}`,
+    language: { language: 'en', direction: 'ltr' },
+    needsScript: 'This page needs JavaScript. Turn it on in your browser and reload.',
     script: loginScript,
     main: `<form id="login" method="post" action="${paths.session}" hidden>
 <label for="email">E-mail</label><input id="email" type="email" autocomplete="username" required>
@@ -118,17 +129,21 @@ export function loginPage(config: Config): { html: string; headers: Record<strin
   return { html, headers: { 'www-authenticate': 'Bearer', ...headers } }
 }
 
-export function resetPage(config: Config): Download {
+/** Returns the page of a password link, in the language of the mail with the link. */
+export function resetPage(config: Config, texts: Texts): Download {
+  const say: Texts['say'] = (...args) => escapeHtml(texts.say(...args))
   const { html, headers } = pageOf(config, {
-    title: 'Choose a new password',
-    script: resetScript,
+    title: say('reset.title'),
+    language: texts,
+    needsScript: say('reset.needs_script'),
+    script: resetScript(texts),
     main: `<form id="reset" method="post" action="${paths.reset}" hidden>
-<p>Account: <strong id="who"></strong></p><input id="username" type="email" autocomplete="username" readonly hidden>
-<label for="password">New password, 8 to 128 characters</label><input id="password" type="password" autocomplete="new-password" minlength="8" maxlength="128" required>
-<label for="again">Repeat the new password</label><input id="again" type="password" autocomplete="new-password" maxlength="128" required>
-<button>Set password</button>
+<p>${say('reset.account')} <strong id="who"></strong></p><input id="username" type="email" autocomplete="username" readonly hidden>
+<label for="password">${say('reset.password', { min: 8, max: 128 })}</label><input id="password" type="password" autocomplete="new-password" minlength="8" maxlength="128" required>
+<label for="again">${say('reset.again')}</label><input id="again" type="password" autocomplete="new-password" maxlength="128" required>
+<button>${say('reset.submit')}</button>
 </form>
-<p><a id="on" href="${paths.session}" hidden>Sign in</a></p>`,
+<p><a id="on" href="${paths.session}" hidden>${say('reset.sign_in')}</a></p>`,
   })
   return download({ mediaType: 'text/html; charset=utf-8', body: html, headers })
 }
