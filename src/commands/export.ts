@@ -12,6 +12,7 @@ interface Options {
   format: NonNullable<ExportQuery['format']>
   separator: string
   bom?: boolean
+  timezone: NonNullable<ExportQuery['timezone']>
   output?: string
   as?: string
 }
@@ -39,8 +40,10 @@ export function exportCommand(config: Config, type: keyof typeof exports, option
     const ctx = { ...system, user: await actor(system, config, options.as) }
     assertCanCall(ctx, operations[type])
     const separator = (options.separator === '\\t' ? '\t' : options.separator) as NonNullable<ExportQuery['separator']>
-    const query = { format: options.format, separator, ...(options.bom !== undefined && { bom: options.bom }) }
+    const { format, timezone } = options
+    const query = { format, separator, timezone, ...(options.bom !== undefined && { bom: options.bom }) }
     const { parts } = await (await exports[type]())(ctx as never, { query } as never)
+    await parts.beforeBody?.()
     const target = options.output === undefined ? process.stdout : createWriteStream(options.output)
     const end = target !== process.stdout
     await pipeline(Readable.from(parts.body as AsyncIterable<string | Buffer>), target, { end }).catch(

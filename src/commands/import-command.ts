@@ -74,6 +74,11 @@ function addExportCommand(program: Command): void {
       )
       .option('--bom', 'begin with a byte order mark, by which Excel recognizes UTF-8; default with ;')
       .option('--no-bom', 'begin without a byte order mark')
+      .addOption(
+        new Option('--timezone <zone>', 'time zone of times in a CSV file')
+          .choices(['utc', 'installation'])
+          .default('utc'),
+      )
       .option('--output <file>', 'file to write; default: the standard output')
       .option('--as <email>', 'user whose visible records are written; default: ACCORD_ADMIN_EMAIL'),
     'accord export persons > persons.csv',

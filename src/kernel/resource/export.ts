@@ -23,8 +23,13 @@ import { patienceOf } from './export-stall.ts'
 
 type Exported<Reply> = Pick<Resource<Reply, never>, 'entity' | 'table' | 'query' | 'getMany'>
 type Format = 'ndjson' | 'csv' | 'xlsx'
-/** The query of an export. `separator` and `bom` are for CSV files. */
-export type ExportQuery = { format?: Format; separator?: ',' | ';' | '\t'; bom?: boolean }
+/** The query of an export. All but `format` is for CSV files. */
+export type ExportQuery = {
+  format?: Format
+  separator?: ',' | ';' | '\t'
+  bom?: boolean
+  timezone?: 'utc' | 'installation'
+}
 type ColumnsOf<Reply> = (ctx: Context) => CsvColumn<Reply>[] | Promise<CsvColumn<Reply>[]>
 const ndjsonType = 'application/x-ndjson'
 const formats = { [ndjsonType]: 'ndjson', 'text/csv': 'csv', [workbookType]: 'xlsx' } as const
@@ -68,7 +73,7 @@ export const exportOf =
 
 /** Emits the event that tells who took which list, in which format and with which filters. */
 async function announce<Reply>({ ctx, resource, query, release }: Export<Reply>, format: Format): Promise<void> {
-  const { format: _format, separator: _separator, bom: _bom, ...filters } = query
+  const { format: _format, separator: _separator, bom: _bom, timezone: _timezone, ...filters } = query
   try {
     await emitOnly(ctx, 'data_transfer.exports.started', {
       entity: 'exports',
@@ -131,11 +136,16 @@ async function* ndjson<Reply>(from: Export<Reply>): AsyncGenerator<string> {
 
 async function* csv<Reply>(from: Export<Reply>, columnsOf: ColumnsOf<Reply>): AsyncGenerator<string> {
   const columns = await withOldColumns(from, columnsOf)
-  const { separator = ',', bom = separator === ';' } = from.query
+  const { separator = ',', bom = separator === ';', timezone } = from.query
+  const shown = timezone === 'installation' ? wallClock(from.ctx.services.config.timezone) : undefined
   yield (bom ? '\ufeff' : '') + lines([columns.map(({ name }) => name)], separator)
   const write = (replies: readonly Reply[]): string[] => [
     lines(
-      replies.map((reply) => columns.map(({ cell }) => cell(reply))),
+      replies.map((reply) =>
+        columns.map(({ cell, format }) =>
+          shown && format === 'date-time' ? asLocalTime(cell(reply), shown) : cell(reply),
+        ),
+      ),
       separator,
     ),
   ]
@@ -178,6 +188,16 @@ const includedBy = (columns: readonly { include?: string }[]): Include =>
  */
 const asWorkbookCell = (cell: Cell): Cell =>
   typeof cell === 'string' && unescapeFormula(cell) !== cell ? escapeFormula(cell) : cell
+
+/** Returns a timestamp as the time that a clock of the zone shows. */
+function asLocalTime(cell: Cell, shown: (time: number) => number | null): Cell {
+  const time = typeof cell === 'string' ? shown(Date.parse(cell)) : null
+  if (time === null || Number.isNaN(time)) return cell
+  return new Date(time)
+    .toISOString()
+    .replace('T', ' ')
+    .replace(/(\.000)?Z$/, '')
+}
 
 /** The first day that workbooks have: their calendar counts a 29 February 1900. */
 const firstDay = Date.UTC(1900, 2, 1)

@@ -54,7 +54,7 @@ describe.each(exported)('%s', (id) => {
   it('takes every filter and sort key of its list, and what a page is for not at all', () => {
     const pages = ['page', 'per_page', 'count', 'cursor', 'include', 'fields']
     const wanted = Object.keys(fact(listOf(id)).query).filter((name) => !pages.includes(name))
-    expect(Object.keys(fact(id).query).sort()).toEqual(['bom', 'format', 'separator', ...wanted].sort())
+    expect(Object.keys(fact(id).query).sort()).toEqual(['bom', 'format', 'separator', 'timezone', ...wanted].sort())
     expect(fact(id).permission).toBe(`${fact(listOf(id)).permission}.export`)
   })
 })
