@@ -91,8 +91,11 @@ export function withCustomAttributes<D extends object>(contract: D, { own }: Att
     const examples = [exampleOf(attributes, inputs.has(name))]
     schemas[name] = { ...schema, ...rest, ...(required && { required }), properties: properties ?? {}, examples }
   }
-  for (const { holder, entity } of holders(copy))
-    fillExamples(holder, exampleOf(own.get(entity) ?? [], holder.additionalProperties === false))
+  for (const { name, holder, entity } of holders(copy)) {
+    const values = exampleOf(own.get(entity) ?? [], holder.additionalProperties === false)
+    fillExamples(holder, values)
+    fillExamplesAround(schemas, `#/components/schemas/${name}`, values)
+  }
   for (const { schema } of Object.values(parameters)) extendParameter(schema, own)
   return copy
 }
@@ -116,6 +119,19 @@ function fillExamples(holder: OpenSchema, values: Record<string, unknown>): void
   for (const example of (holder.examples as Record<string, unknown>[] | undefined) ?? [])
     if ('custom_attributes' in example || holder.required?.includes('custom_attributes'))
       example.custom_attributes = values
+}
+
+/** Puts the example values into the examples of schemas with a property that is such a record. */
+function fillExamplesAround(
+  schemas: Readonly<Record<string, OpenSchema>>,
+  $ref: string,
+  values: Record<string, unknown>,
+): void {
+  for (const { properties = {}, examples = [] } of Object.values(schemas))
+    for (const [key, property] of Object.entries(properties))
+      if ((property as { $ref?: string }).$ref === $ref)
+        for (const example of examples as Record<string, Record<string, unknown> | undefined>[])
+          if (example[key] && 'custom_attributes' in example[key]) example[key].custom_attributes = values
 }
 
 /** Adds the attribute codes to the filter parameter and to the sort parameter of a list. */
