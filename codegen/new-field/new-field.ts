@@ -4,7 +4,7 @@ import { existsSync, readdirSync, readFileSync, realpathSync, writeFileSync } fr
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { sinceOf } from '../compat/versions.ts'
-import { nextMigration, runNode, withLineAfter } from '../new-resource/new-resource.ts'
+import { nextMigration, personalDataFile, runNode, withLineAfter } from '../new-resource/new-resource.ts'
 import { contractFile, findRoot, readContract } from '../read.ts'
 import { type FieldPlaces, fieldPlaces, withField } from './contract.ts'
 import { type Field, fieldOf, importsOf, migrationColumns, sliceLines, usage } from './field.ts'
@@ -23,9 +23,27 @@ export function newField(root: string, slug: string, wish: Field): { written: st
     [`db/migrations/${migration}.ts`, migrationOf(table, field)],
     ['db/migrate.ts', withLineAfter(root, 'db/migrate.ts', /^ {2}step\(/, step)],
     [slice.path, text],
+    [personalDataFile, withPersonalTexts(readFileSync(join(root, personalDataFile), 'utf8'), table, field)],
   ])
   for (const [path, content] of files) writeFileSync(join(root, path), content)
   return { written: [...files.keys()], left }
+}
+
+/**
+ * Adds the columns to the registry of personal data: texts, so that an erasure looks into them, and
+ * dates and fixed values as those that name no person.
+ */
+function withPersonalTexts(text: string, table: string, field: Field): string {
+  const columns = migrationColumns(field).map(([name]) => name)
+  if (['integer', 'decimal', 'boolean'].includes(field.type)) return text
+  const list = field.type === 'string' || field.type === 'text' ? 'texts' : 'other'
+  const isEmpty = new RegExp(`(\\n {2}${table}: )nothing\\(\\s*('[^']*'),?\\s*\\),`)
+  const entry = text.replace(isEmpty, "$1{ texts: '', other: $2 },")
+  const found = new RegExp(`(\\n {2}${table}: \\{[^}]*?\\b${list}: ')([^']*)'`)
+  if (found.test(entry))
+    return entry.replace(found, (_, head, known) => `${head}${[known, ...columns].join(' ').trim()}'`)
+  const texts = new RegExp(`(\\n {2}${table}: \\{[^}]*?texts: '[^']*')`)
+  return entry.replace(texts, `$1, other: '${columns.join(' ')}'`)
 }
 
 function sliceOf(root: string, { list }: FieldPlaces): { path: string; text: string } {

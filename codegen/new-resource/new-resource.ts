@@ -52,6 +52,7 @@ export function newResource(root: string, { slug, reference, choice }: Wish): st
     ['db/migrate.ts', withLineAfter(root, 'db/migrate.ts', /^ {2}step\(/, migrationLine(migration))],
     [`src/resources/${slug}/resource.ts`, fill('resource.ts', names)],
     ['src/resources.ts', withLineAfter(root, 'src/resources.ts', /^export /, exportLine(names))],
+    [personalDataFile, withLineAfter(root, personalDataFile, /^ {2}\w+: nothing\(/, personalDataLine(names))],
     ['codegen/events.ts', withLineAfter(root, 'codegen/events.ts', /^ {2}files: noun\(/, eventLine(names))],
     [`test/resources/${slug}.test.ts`, fill('test.ts', names)],
     [orderFile, withSliceInOrder(root, slug)],
@@ -76,6 +77,10 @@ function fill(template: string, names: Filling): string {
     .replaceAll(/\{\{(\w+)\}\}/g, (_, name: keyof Filling) => names[name] ?? '')
     .replaceAll(/^ *# ── .*$/gm, (line) => `${line} `.padEnd(44, '─'))
 }
+
+/** The registry of personal data. The compiler demands each table in it. */
+export const personalDataFile = 'src/resources/persons/erase/personal-data.ts'
+const personalDataLine = ({ table }: Names): string => `  ${table}: { texts: 'name name_key' },`
 
 const migrationLine = (name: string): string => `  step('${name}', () => import('./migrations/${name}.ts')),`
 const exportLine = ({ camel, slug }: Names): string => `export { ${camel} } from './resources/${slug}/resource.ts'`

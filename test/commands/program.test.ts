@@ -34,7 +34,7 @@ const examplesIn = (help: string): string[] =>
 
 /** Returns the words after the last `accord` in a line, up to a redirection or pipe. */
 function wordsOf(line: string): string[] {
-  const [, rest = ''] = /.*\baccord (.*?)(?: [>|].*|\))?$/.exec(line) ?? []
+  const [, rest = ''] = /.*\baccord (.*?)(?: [<>|].*|\))?$/.exec(line) ?? []
   return [...rest.matchAll(/"([^"]*)"|'([^']*)'|(\S+)/g)].map(
     ([, double, single, bare]) => double ?? single ?? bare ?? '',
   )
@@ -61,9 +61,10 @@ describe('each command', () => {
 
   it('that is finished before its output is read prints JSON on request', () => {
     const without = leafCommands().filter(({ command }) => !command.options.some(({ long }) => long === '--json'))
-    // These commands serve, generate or write files, or print only a script or a URL.
+    // These commands serve, generate or write files, print only a script or a URL, or always print
+    // JSON.
     expect(without.map(({ path }) => path).sort()).toEqual(
-      ['completion', 'demo', 'export', 'open', 'regenerate', 'serve', 'start', 'worker'].sort(),
+      ['bulk', 'completion', 'demo', 'export', 'open', 'regenerate', 'serve', 'start', 'worker'].sort(),
     )
   })
 
