@@ -128,7 +128,7 @@ describe('a text of users', () => {
     }
     // Files that create regular expressions from texts that are not hostile or are escaped.
     const known =
-      /^(http\/log-redaction|contract\/(routes|input\/normalize)|kernel\/(write\/(events|event-names)|auth\/stateful-domains)|texts\/numbers|resources\/(emails\/(refused-recipients|attachments)|quotes\/typeset|web-forms\/visitor-errors|webhooks\/rules))\.ts$/
+      /^(http\/log-redaction|contract\/(routes|input\/normalize)|kernel\/(write\/(events|event-names)|auth\/stateful-domains)|texts\/numbers|resources\/(emails\/(refused-recipients|attachments)|persons\/erase\/redact|quotes\/typeset|web-forms\/visitor-errors|webhooks\/rules))\.ts$/
     expect(made.filter((name) => !known.test(name))).toEqual([])
   })
 

@@ -39,7 +39,7 @@ export const domainKeys = (domain: string): MatchKey[] =>
 export function addressKeys(address: string): MatchKey[] {
   const [local = '', domain = ''] = addressKey(address).split(/@(?=[^@]*$)/)
   if (local === '' || domain === '') return []
-  const plain = local.replace(/\+.*$/, '') || local
+  const plain = local.split('+', 1)[0] || local
   const isGmail = domain === 'gmail.com' || domain === 'googlemail.com'
   const mailbox = isGmail ? `${plain.replaceAll('.', '')}@gmail.com` : `${plain}@${domain}`
   return [['email', mailbox], ...domainKeys(domain)]

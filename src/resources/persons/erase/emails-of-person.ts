@@ -68,4 +68,10 @@ async function deletedMails(ctx: Context, { id, addresses }: Person): Promise<Ma
 
 /** Returns the addresses in a column, which has a text or JSON with texts. */
 const addressesIn = (stored: string | null): string[] =>
-  [...(stored ?? '').matchAll(/[^\s"<>,;:[\]()]+@[^\s"<>,;:[\]()]+/g)].map(([address]) => addressKey(address))
+  (stored ?? '')
+    .split(/[\s"<>,;:[\]()]+/)
+    .filter((part) => {
+      const at = part.indexOf('@', 1)
+      return at > 0 && at < part.length - 1
+    })
+    .map(addressKey)
