@@ -56,7 +56,7 @@ export interface Regenerated {
   written: string[]
   stale: string[]
   findings: string[]
-  /** What the gate of `npm run check` will refuse, if the changelog of the contract changed. */
+  /** The refusals of the gate of `npm run check`. Empty if the changelog did not change. */
   warnings: string[]
 }
 

@@ -1,5 +1,5 @@
-// `accord bulk`: sends a file of lines to `POST /bulk` of a server and prints the answers. The key
-// of the request follows from the file, so the same command continues after a cut or a kill.
+// `accord bulk`: sends a file of lines to `POST /bulk` of a server and prints the answers. The
+// Idempotency-Key is a hash of the file, so the same command continues after a cut or a kill.
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { createReadStream, createWriteStream, existsSync, statSync } from 'node:fs'

@@ -24,9 +24,16 @@ const carriers = new WeakMap<object, Carry | null>()
  * called only if the contract has old names.
  */
 export function withOldNames(document: object, schemaOf: () => KeySchema | undefined, value: unknown): unknown {
-  if (!carriers.has(document)) carriers.set(document, createCarry(document))
-  const carry = carriers.get(document)
+  const carry = carrierOf(document)
   return carry ? carry(schemaOf(), value) : value
+}
+
+function carrierOf(document: object): Carry | null {
+  const known = carriers.get(document)
+  if (known !== undefined) return known
+  const made = createCarry(document)
+  carriers.set(document, made)
+  return made
 }
 
 /** Does the same for a record, by the schema that its GET operation answers. */
@@ -74,7 +81,8 @@ function schemasWithOldNames(document: object): Set<string> {
 }
 
 /** Returns the old names of the record's keys, by their new names. */
-export function oldNamesOf(document: object, operation: Operation) {
+export function oldNamesOf(document: object, operation: Operation): Map<string, string> {
+  if (carrierOf(document) === null) return new Map()
   const schema = recordSchemaOf(document, operation)
   return new Map(
     Object.entries(schema?.properties ?? {}).flatMap(([key, { 'x-alias': name }]: [string, Lifetime]) =>

@@ -20,7 +20,7 @@ interface Way {
   table: string
   from: number
   to: number
-  /** The tables whose rows follow from the record and are computed anew. */
+  /** The tables whose rows are computed from the record. The merge recomputes them. */
   derived: ReadonlySet<string>
 }
 

@@ -1,5 +1,5 @@
-// Finds possible duplicates by stored keys: each record has rows with its keys, which every write
-// of the record keeps, so that no search reads all records.
+// Finds possible duplicates by stored keys. Every write of a record updates the rows with its keys.
+// A search therefore reads only the rows with the same keys.
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import type { Context } from '../context.ts'
 import { warn } from '../context.ts'
@@ -12,6 +12,13 @@ import type { RecordReader } from './read-records.ts'
 
 /** How much each kind of key says that two records are the same. */
 const weights: Readonly<Record<MatchKind, number>> = { email: 80, phone: 50, name: 60, domain: 60 }
+/** What each kind of key is called in a warning. */
+const kindNames: Readonly<Record<MatchKind, string>> = {
+  email: 'e-mail address',
+  phone: 'telephone number',
+  name: 'name',
+  domain: 'domain',
+}
 /** The maximum number of possible duplicates of one record in a reply. */
 const maxShown = 50
 /** The maximum number of warnings of possible duplicates. */
@@ -59,7 +66,7 @@ export async function addMatchKeys(
     values ${sql.join(rows)} on conflict do nothing`.execute(db)
 }
 
-/** Computes the keys of records anew. */
+/** Recomputes the keys of records. */
 export async function refreshMatchKeys(
   ctx: Context,
   { d }: Pick<ResourceParts, 'd'>,
@@ -130,10 +137,8 @@ export async function warnOfDuplicates(
   const isOwn = [d.operations.create, d.operations.update, below.upsert].some((each) => each === ctx.operation)
   if (!isOwn || kinds.size === 0) return
   for (const match of (await matchesOf(ctx, parts, id, { kinds: [...kinds] })).slice(0, maxWarned))
-    for (const kind of match.kinds) {
-      const what = { email: 'e-mail address', phone: 'telephone number', name: 'name', domain: 'domain' }[kind]
-      warn(ctx, d.merging?.matchedFields[kind] ?? 'name', `The ${d.noun} ${match.id} has the same ${what}.`)
-    }
+    for (const kind of match.kinds)
+      warn(ctx, d.merging?.matchedFields[kind] ?? 'name', `The ${d.noun} ${match.id} has the same ${kindNames[kind]}.`)
 }
 
 /** Returns the handlers of the lists of possible duplicates. */

@@ -6,9 +6,9 @@ import { relationsOf } from '../history/archive.ts'
 import { type Moved, typeOfMoved } from '../history/moved-references.ts'
 import type { Snapshot } from '../write/events.ts'
 import type { AnyDefinition } from './any-definition.ts'
+import { isSameValue } from './united-rows.ts'
 
 const own = 'custom_attributes'
-const isSame = (one: unknown, other: unknown): boolean => JSON.stringify(one ?? null) === JSON.stringify(other ?? null)
 
 const valueAt = (record: Snapshot, key: string): unknown =>
   (key.startsWith(`${own}.`) ? (record[own] as Snapshot | undefined)?.[key.slice(own.length + 1)] : record[key]) ?? null
@@ -33,14 +33,14 @@ export function mergedFields(
   return [...fields, ...codes].flatMap((field): Schema<'MergedField'>[] => {
     const value = valueAt(after, field)
     const values = [...shown].map(([each, record]) => ({ id: each, value: valueAt(record, field) }))
-    if (values.every((each) => isSame(each.value, value))) return []
+    if (values.every((each) => isSameValue(each.value, value))) return []
     const about = { field, value, values }
-    if (sent.has(field) || (field.startsWith(own) && sent.has(own) && !isSame(value, valueAt(first, field))))
+    if (sent.has(field) || (field.startsWith(own) && sent.has(own) && !isSameValue(value, valueAt(first, field))))
       return [{ ...about, reason: 'sent', from_id: null }]
-    if (isSame(values[0]?.value, value)) return [{ ...about, reason: 'kept', from_id: id }]
+    if (isSameValue(values[0]?.value, value)) return [{ ...about, reason: 'kept', from_id: id }]
     if (merging?.lists[field] !== undefined || field === 'external_ids')
       return [{ ...about, reason: 'united', from_id: null }]
-    return [{ ...about, reason: 'filled', from_id: values.find((each) => isSame(each.value, value))?.id ?? null }]
+    return [{ ...about, reason: 'filled', from_id: values.find((each) => isSameValue(each.value, value))?.id ?? null }]
   })
 }
 

@@ -33,7 +33,7 @@ import type { Writer } from './write-records.ts'
 /** The number of days during which a merge can be taken back. */
 const unmergeDays = 90
 
-/** What a merged record gave to the record of the merge. */
+/** The links and values that moved from a merged record to the winner. */
 interface Moves {
   links: Moved[]
   values: MovedValue[]
@@ -229,7 +229,7 @@ async function keepFormerIds(ctx: Context, parts: Parts, from: number, to: numbe
   return rows.map(({ external_id }) => external_id)
 }
 
-/** Computes the keys of moved records anew: that of a person's name has the organization. */
+/** Recomputes the keys of moved records. The key of a person's name includes the organization. */
 async function refreshKeysOf(ctx: Context, links: readonly Moved[]): Promise<void> {
   for (const { merges, table } of ctx.services.resources.values())
     for (const { ids } of merges ? links.filter((each) => each.table === table) : [])

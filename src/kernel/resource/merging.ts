@@ -1,4 +1,4 @@
-// What a definition says about comparing and merging its records, and what a resource gives.
+// The types of merges: the rules that a definition has, and the functions that a resource has.
 import type { RawBuilder, SqlBool } from 'kysely'
 import type { Context } from '../context.ts'
 import type { UnmergeConflict } from '../history/moved-references.ts'
@@ -18,7 +18,7 @@ export interface Merging<Row, Reply> {
   follows: Readonly<Record<string, string>>
   /** The tables whose rows follow from the row of the record. */
   derived: readonly string[]
-  /** Computes these rows anew, and the unique values of the record. */
+  /** Recomputes these rows, and the unique values of the record. */
   refresh: (ctx: Context, row: Row) => Promise<void>
   /** Moves the references in stored values from one record to another. */
   moveValues?: (ctx: Context, from: number, to: number) => Promise<MovedValue[]>
@@ -42,6 +42,6 @@ export interface Merges {
   into(ctx: Context, id: number): Promise<number | null>
   /** Returns the ids of the records that were merged into a record. */
   of(ctx: Context, id: number): Promise<number[]>
-  /** Computes the keys of records anew whose fields were changed without an event. */
+  /** Recomputes the keys of records whose fields were changed without an event. */
   refreshKeys(ctx: Context, ids: readonly number[]): Promise<void>
 }

@@ -14,7 +14,9 @@ const bookkeeping: ReadonlySet<string> = new Set(['id', 'version', 'created_at',
 const own = 'custom_attributes'
 
 const isEmpty = (value: unknown): boolean => value === null || value === undefined || value === ''
-const isSame = (one: unknown, other: unknown): boolean => JSON.stringify(one ?? null) === JSON.stringify(other ?? null)
+/** Returns whether two stored or shown values are equal. A missing value equals null. */
+export const isSameValue = (one: unknown, other: unknown): boolean =>
+  JSON.stringify(one ?? null) === JSON.stringify(other ?? null)
 const parsed = <T>(text: Row[string] | undefined, empty: string): T => JSON.parse(String(text ?? empty)) as T
 
 /** Returns the column that another one goes with, such as `name` for `name_key`. */
@@ -46,7 +48,7 @@ export function unite(rules: Rules, to: Row, from: Row, sent: ReadonlySet<string
 export const changesBetween = (before: Row, after: Row): RowChanges =>
   Object.fromEntries(
     Object.keys(after)
-      .filter((column) => !bookkeeping.has(column) && !isSame(before[column], after[column]))
+      .filter((column) => !bookkeeping.has(column) && !isSameValue(before[column], after[column]))
       .map((column) => [column, { before: before[column] ?? null, after: after[column] ?? null }]),
   )
 
@@ -58,7 +60,7 @@ export function giveBack(rules: Rules, current: Row, changes: RowChanges): { col
     const present = current[column] ?? null
     const leader = leaderOf(rules, current, column)
     const key = rules.lists[column]
-    if (key !== undefined && !isSame(present, after)) {
+    if (key !== undefined && !isSameValue(present, after)) {
       const former = new Set(parsed<Entry[]>(before, '[]').map(key))
       const given = new Set(
         parsed<Entry[]>(after, '[]')
@@ -72,12 +74,13 @@ export function giveBack(rules: Rules, current: Row, changes: RowChanges): { col
         Values,
         Values,
       ]
-      for (const code of Object.keys({ ...was, ...is }).filter((each) => !isSame(was[each], is[each])))
-        if (!isSame(now[code], is[code])) conflicts.push(`${own}.${code}`)
+      for (const code of Object.keys({ ...was, ...is }).filter((each) => !isSameValue(was[each], is[each])))
+        if (!isSameValue(now[code], is[code])) conflicts.push(`${own}.${code}`)
         else if (isEmpty(was[code])) delete now[code]
         else now[code] = was[code]
       columns[column] = JSON.stringify(now)
-    } else if (isSame(current[leader ?? column], changes[leader ?? column]?.after ?? after)) columns[column] = before
+    } else if (isSameValue(current[leader ?? column], changes[leader ?? column]?.after ?? after))
+      columns[column] = before
     else if (leader === undefined) conflicts.push(column)
   }
   return { columns, conflicts }

@@ -29,7 +29,8 @@ export async function attributeToSet(
 ): Promise<Attribute | undefined> {
   const attributes = await attributesOf(ctx, target)
   const isNamed = ({ code }: Attribute): boolean => code === name
-  return attributes.find(isNamed) ?? attributes.find(({ code }) => oldNamesIn(ctx, target).get(code) === name)
+  const oldNames = oldNamesIn(ctx, target)
+  return attributes.find(isNamed) ?? attributes.find(({ code }) => oldNames.get(code) === name)
 }
 
 export function readUpdateValue(ctx: Context, target: Target, attribute: Attribute, sent: unknown): UpdateValue {

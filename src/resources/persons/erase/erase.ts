@@ -12,7 +12,7 @@ import { yieldToEventLoop } from '../../../kernel/runtime/cooperative.ts'
 import { type InTransaction, write } from '../../../kernel/write/write.ts'
 import { persons } from '../resource.ts'
 import { columnsOf, type PersonalTable, type PersonGroup, personalTables } from './personal-data.ts'
-import { onlyFacts, type Redaction, redactionOf, redactTable, setColumns } from './redact.ts'
+import { onlyFacts, redactionOf, redactTable, setColumns } from './redact.ts'
 import { type Scope, scopeOfPerson } from './scope.ts'
 import { eraseBulkAnswers, eraseStoredReplies } from './stored-replies.ts'
 import { suppressIdentities } from './suppression.ts'
@@ -175,7 +175,7 @@ async function redactTexts(ctx: InTransaction, scope: Scope, count: Count): Prom
       count(table, rules.named === 'delete' ? 'deleted' : 'redacted', entries)
     }
     const shared = near === null ? null : sharedRowsOf(rules, scope)
-    if (near && shared) count(table, 'redacted', await redactTable(ctx, table, rules, near as Redaction, shared))
+    if (near && shared) count(table, 'redacted', await redactTable(ctx, table, rules, near, shared))
     await yieldToEventLoop()
   }
   const blocked = ctx.db.selectFrom('jobs').select('sequence').distinct().where('state', '=', 'blocked')

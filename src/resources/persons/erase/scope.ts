@@ -228,7 +228,7 @@ function collect(value: unknown, facts: Collected, key = ''): void {
     else if (key === 'name') facts.names.add(text)
     else if (key === 'external_id') facts.externalIds.add(text)
     else if (key === 'contact_numbers.value' || key === 'number') facts.numbers.add(text)
-    else if (/^[[{]/.test(text)) collect(parsed(text), facts, key)
+    else if (/^[[{]/.test(text)) collect(parsedOrNull(text), facts, key)
     return
   }
   if (Array.isArray(value)) for (const each of value) collect(each, facts, key)
@@ -241,7 +241,8 @@ function collect(value: unknown, facts: Collected, key = ''): void {
     }
 }
 
-function parsed(text: string): unknown {
+/** Returns the parsed JSON; null for another text. */
+export function parsedOrNull(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {

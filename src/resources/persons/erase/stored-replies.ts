@@ -7,7 +7,7 @@ import type { Context } from '../../../kernel/context.ts'
 import { chunks } from '../../../kernel/history/archive.ts'
 import { yieldToEventLoop } from '../../../kernel/runtime/cooperative.ts'
 import { redactionOf } from './redact.ts'
-import type { Scope } from './scope.ts'
+import { parsedOrNull, type Scope } from './scope.ts'
 
 /** Returns the number of replies that were removed. */
 export async function eraseStoredReplies(ctx: Context, scope: Scope): Promise<number> {
@@ -19,7 +19,7 @@ export async function eraseStoredReplies(ctx: Context, scope: Scope): Promise<nu
     const ids = part.map(({ id }) => id)
     for (const row of await db.selectFrom('idempotency_keys').select(['id', 'body']).where('id', 'in', ids).execute()) {
       const body = openOrNull(services.encryption, row.body ?? '')
-      if (body === null || !(names?.text(body) !== body || shows(parsed(body), scope))) continue
+      if (body === null || !(names?.text(body) !== body || shows(parsedOrNull(body), scope))) continue
       const changes = { state: 'completed' as const, body: null, headers: null }
       await db.updateTable('idempotency_keys').set(changes).where('id', '=', row.id).execute()
       count += 1
@@ -56,14 +56,6 @@ export async function eraseBulkAnswers({ db, services }: Context, scope: Scope):
     await yieldToEventLoop()
   }
   return count
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return null
-  }
 }
 
 /** Returns whether a reply shows the person or one of its records. */
