@@ -165,6 +165,11 @@ describe('erasePerson', { timeout: 60_000 }, () => {
       JSON.stringify(await server.store.db.selectFrom('jobs').select(['kind', 'last_error', 'state']).execute()),
     ).toEqual({ ...erased.body.data, purged_at: expect.any(String) })
     expect(receipt.body.data.suppressed).toBe(3)
+    const list = await server.admin.get(`${people}/erasures?person_id=${receipt.body.data.person_id}`)
+    expect(list.body.data).toEqual([receipt.body.data])
+    expect(
+      (await server.admin.get(`${people}/erasures?person_id=${receipt.body.data.person_id + 1}`)).body.data,
+    ).toEqual([])
     // Others keep their records.
     const gone = [note, leadNote].map(({ id }) => `/activities/${id}`).concat(`/emails/${mail.id}`)
     for (const path of gone) expect((await server.admin.get(path)).status, path).toBe(404)
@@ -244,6 +249,9 @@ describe('the suppression of an erasure', { timeout: 60_000 }, () => {
       ...{ suppressed: 0, lifted_at: expect.any(String) },
     })
     await sent(people, ada)
+    const { data: newest } = (await server.admin.get(`${people}/erasures?per_page=2`)).body
+    expect(newest[0].id).toBe(erasure)
+    expect(newest[1]?.id ?? 0).toBeLessThan(erasure)
   })
 
   it('leaves out an address that another person or a user has', async () => {

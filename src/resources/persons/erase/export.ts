@@ -69,7 +69,7 @@ async function rowsFor(ctx: Context, table: string, scope: Scope): Promise<objec
   ].filter((way) => way !== null)
   if (ways.length === 0) return []
   const found = sql<Row>`select * from ${sql.table(table)} where ${sql.join(ways, sql` or `)}`
-  return (await found.execute(ctx.db)).rows.map((row) =>
+  return (await found.execute(ctx.db)).rows.toSorted(byId).map((row) =>
     Object.fromEntries(
       Object.entries(row)
         .filter(([column]) => !isInternal(column))
@@ -77,6 +77,10 @@ async function rowsFor(ctx: Context, table: string, scope: Scope): Promise<objec
     ),
   )
 }
+
+/** Orders rows by id, and rows without one by their text, so that two archives are the same. */
+const byId = (one: Row, other: Row): number =>
+  Number(one.id ?? 0) - Number(other.id ?? 0) || (JSON.stringify(one) < JSON.stringify(other) ? -1 : 1)
 
 function readable(value: unknown): unknown {
   if (typeof value !== 'string' || !/^[[{]/.test(value)) return value

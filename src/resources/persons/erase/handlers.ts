@@ -5,7 +5,9 @@ import type { Schema } from '../../../contract/types.ts'
 import { enqueue } from '../../../jobs/queue.ts'
 import { type Context, now } from '../../../kernel/context.ts'
 import { notFound } from '../../../kernel/errors.ts'
-import type { Handlers } from '../../../kernel/handler.ts'
+import type { Handler, Handlers } from '../../../kernel/handler.ts'
+import { conditions, valueField } from '../../../kernel/query/filter.ts'
+import { page } from '../../../kernel/query/page.ts'
 import { answering, inSteps } from '../../../kernel/write/idempotency.ts'
 import { type InTransaction, transaction } from '../../../kernel/write/write.ts'
 import { assertFound } from './assert-found.ts'
@@ -45,6 +47,17 @@ async function find(ctx: Context, id: number): Promise<Row> {
   return row
 }
 
+const listPersonErasures: Handler<'listPersonErasures'> = async (ctx, { query }) => {
+  const all = ctx.db.selectFrom('person_erasures').selectAll()
+  const found = conditions(ctx, query, { person_id: valueField('person_erasures.person_id') }, []).reduce(
+    (rows, condition) => rows.where(condition),
+    all,
+  )
+  const sort = { id: 'person_erasures.id' }
+  const { rows, links, meta } = await page(ctx, found, { ...query, sort: ['-id'] }, sort, sort.id)
+  return { data: await Promise.all(rows.map((row) => present(ctx, row))), links, meta }
+}
+
 async function present(ctx: Context, row: Row): Promise<Schema<'PersonErasure'>> {
   const { count } = await ctx.db
     .selectFrom('erased_identities')
@@ -71,6 +84,7 @@ export const privacyHandlers = {
       isLong: true,
     }),
   ),
+  listPersonErasures,
   getPersonErasure: async (ctx, { params }) => ({
     data: await present(ctx, await find(ctx, params.id)),
     message: 'The receipt of an erasure.',
