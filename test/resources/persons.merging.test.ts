@@ -72,6 +72,15 @@ describe('mergePersons', () => {
     expect(moved).toMatchObject({ status: 308, body: { code: 'merged' } })
     expect(moved.headers.location).toMatch(new RegExp(`/api/admin/contacts/persons/${winner.id}\\?include=user$`))
     expect((await server.admin.put(`${persons}/${other.id}`, { name: 'X' })).status).toBe(308)
+    const hint = [`The person ${other.id} was merged into ${winner.id}; send ${winner.id}.`]
+    const referring: [string, Json, string][] = [
+      [`/leads/${lead.id}`, { person_id: other.id }, 'person_id'],
+      [`/quotes/${quote.id}`, { person_id: other.id }, 'person_id'],
+      [`/activities/${activity.id}`, { person_ids: [other.id] }, 'person_ids.0'],
+      [`/activities/${activity.id}`, { participants: { persons: [other.id] } }, 'participants.persons.0'],
+    ]
+    for (const [path, body, field] of referring)
+      expect((await server.admin.put(path, body)).body.errors, path).toEqual({ [field]: hint })
     expect((await server.admin.get(`${persons}/${other.id}/history`)).status).toBe(308)
     const upsert = await server.admin.put(`${persons}/external/hubspot/H1`, { job_title: 'Countess' })
     expect(upsert).toMatchObject({ status: 200, body: { data: { id: winner.id } } })

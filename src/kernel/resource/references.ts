@@ -9,6 +9,15 @@ import { visible } from '../query/visibility.ts'
 import { textKey } from '../values/names.ts'
 import type { Include, Resource, Writing } from './define-resource.ts'
 
+type Referable = Pick<Resource<any, any>, 'visibleIds' | 'noun' | 'merges'>
+
+/** Returns why a record cannot be named. The text has the record into which it was merged. */
+export async function whyMissing(ctx: Context, { visibleIds, noun, merges }: Referable, id: number): Promise<string> {
+  const into = (await merges?.into(ctx, id)) ?? null
+  const isSeen = into !== null && (await visibleIds(ctx, [into])).has(into)
+  return isSeen ? `The ${noun} ${id} was merged into ${into}; send ${into}.` : `No ${noun} has id ${id}.`
+}
+
 /**
  * Adds an error on `field` unless the record `id` exists and is visible to the caller. Accepts null
  * and undefined.
@@ -17,10 +26,10 @@ export async function checkReference(
   { ctx, errors }: Pick<Writing<unknown>, 'ctx' | 'errors'>,
   field: string,
   id: number | null | undefined,
-  resource: Pick<Resource<any, any>, 'visibleIds' | 'noun'>,
+  resource: Referable,
 ): Promise<void> {
   if (id === null || id === undefined) return
-  if (!(await resource.visibleIds(ctx, [id])).has(id)) errors.invalid(field, `No ${resource.noun} has id ${id}.`)
+  if (!(await resource.visibleIds(ctx, [id])).has(id)) errors.invalid(field, await whyMissing(ctx, resource, id))
 }
 
 /**
@@ -31,12 +40,12 @@ export async function checkReferences(
   { ctx, errors }: Pick<Writing<unknown>, 'ctx' | 'errors'>,
   field: string,
   ids: readonly number[] | undefined,
-  resource: Pick<Resource<any, any>, 'visibleIds' | 'noun'>,
+  resource: Referable,
 ): Promise<void> {
   if (!ids || ids.length === 0) return
   const seen = await resource.visibleIds(ctx, ids)
   for (const [index, id] of ids.entries())
-    if (!seen.has(id)) errors.invalid(`${field}.${index}`, `No ${resource.noun} has id ${id}.`)
+    if (!seen.has(id)) errors.invalid(`${field}.${index}`, await whyMissing(ctx, resource, id))
 }
 
 /**

@@ -7,6 +7,7 @@ import type { Context } from '../../kernel/context.ts'
 import type { SqlCaller } from '../../kernel/query/caller-query.ts'
 import { allInSight, idsInSight, visible, visibleOwner } from '../../kernel/query/visibility.ts'
 import type { Resource, Writing } from '../../kernel/resource/define-resource.ts'
+import { whyMissing } from '../../kernel/resource/references.ts'
 import { leads } from '../leads/resource.ts'
 import { organizations } from '../organizations/resource.ts'
 import { personRef } from '../persons/contacts.ts'
@@ -128,7 +129,7 @@ export async function checkLinks({ ctx, current, errors }: Writing<{ id: number 
       ctx,
       added.map(({ id }) => id),
     )
-    for (const { field, id } of added) if (!seen.has(id)) errors.invalid(field, `No ${resource.noun} has id ${id}.`)
+    for (const { field, id } of added) if (!seen.has(id)) errors.invalid(field, await whyMissing(ctx, resource, id))
   }
 }
 

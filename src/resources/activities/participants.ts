@@ -4,6 +4,7 @@ import type { Schema } from '../../contract/types.ts'
 import { type Context, canCall } from '../../kernel/context.ts'
 import type { ValidationErrors } from '../../kernel/errors.ts'
 import type { Include, Writing } from '../../kernel/resource/define-resource.ts'
+import { whyMissing } from '../../kernel/resource/references.ts'
 import { personRef } from '../persons/contacts.ts'
 import { persons } from '../persons/resource.ts'
 import { activeUsers, userRef } from '../users/owner.ts'
@@ -98,16 +99,16 @@ export async function checkParticipants(
   if (attendees.length > maxParticipants)
     errors.invalid('participants', `Must not have more than ${maxParticipants} entries.`)
   const added = attendees.filter((each) => !before.has(keyOf(each)))
-  for (const [column, noun, find] of [
-    ['user_id', users.noun, activeUsers],
-    ['person_id', persons.noun, persons.visibleIds],
+  for (const [column, resource, find] of [
+    ['user_id', users, activeUsers],
+    ['person_id', persons, persons.visibleIds],
   ] as const) {
     const asked = added.filter((each) => each.column === column)
     const found = await find(
       ctx,
       asked.map(({ id }) => id),
     )
-    for (const { field, id } of asked) if (!found.has(id)) errors.invalid(field, `No ${noun} has id ${id}.`)
+    for (const { field, id } of asked) if (!found.has(id)) errors.invalid(field, await whyMissing(ctx, resource, id))
   }
   return { attendees, isChanged: added.length > 0 || attendees.length !== present.length }
 }
