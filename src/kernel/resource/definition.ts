@@ -94,6 +94,16 @@ export type WithoutColumn<Field extends string> = Record<Field, 'links' | 'rows'
 // biome-ignore lint/suspicious/noExplicitAny: it replaces types only after another error
 export type InferredLast = any
 
+/**
+ * A related record of a `where`: its entity, and the column with its id. With `link`, `column` is
+ * the id of this record, and each row of the link table links it to one related record.
+ */
+export interface RelatedRecord {
+  entity: string
+  column: string
+  link?: { table: keyof Tables; owner: string; related: string }
+}
+
 /** The part of a definition that names neither the table nor the operations. */
 export interface RecordRules<Row, Write, Reply, Sort, Filter, Field extends string, Columns> {
   /** The singular name of the record in messages, as in "No lead has id 7." */
@@ -113,11 +123,8 @@ export interface RecordRules<Row, Write, Reply, Sort, Filter, Field extends stri
   sort: Sort | ((ctx: Context, query: QueryValues) => Promise<Sort>)
   /** The filters of the list, each with the column that it tests. */
   filter: Filter
-  /**
-   * The related records whose fields a `where` may test, by the name of the key: their entity, and
-   * the column with the id of the related record.
-   */
-  related?: Record<string, { entity: string; column: string }>
+  /** The related records whose fields a `where` may test, by the name of the key. */
+  related?: Record<string, RelatedRecord>
   /** The fields that the query parameter `q` searches. */
   search: readonly SearchField[]
   /**

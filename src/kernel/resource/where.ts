@@ -10,6 +10,7 @@ import { pruneJoins } from '../query/joins.ts'
 import type { Rows } from '../query/page.ts'
 import { searchFold } from '../values/names.ts'
 import type { AnyDefinition } from './any-definition.ts'
+import type { RelatedRecord } from './definition.ts'
 
 export type Where = Readonly<Record<string, unknown>>
 
@@ -74,18 +75,20 @@ async function groupOf(ctx: Context, d: AnyDefinition, where: Where, path: strin
   return { all }
 }
 
-/** Returns the condition that the caller sees the related record, and that it meets a `where`. */
-async function relatedTo(
-  ctx: Context,
-  { entity, column }: { entity: string; column: string },
-  where: Where,
-): Promise<Tree> {
+/**
+ * Returns the condition that the caller sees the related record, and that it meets a `where`. Of
+ * several linked records, one must meet it.
+ */
+async function relatedTo(ctx: Context, { entity, column, link }: RelatedRecord, where: Where): Promise<Tree> {
   const resource = ctx.services.resources.get(entity)
   if (!resource) throw new Error(`No resource ${entity}.`)
   if (!canCall(ctx, resource.listOperation)) return { any: [] }
   const rows = (await resource.query(ctx, { where })).clearSelect().clearOrderBy()
   const ids = pruneJoins(rows.select(sql<number>`${sql.ref(`${resource.table}.id`)}`.as('id')))
-  return { condition: sql`${sql.ref(column)} in ${ids}` }
+  const owners = link
+    ? sql`(select ${sql.ref(`link.${link.owner}`)} from ${sql.table(link.table)} as link where ${sql.ref(`link.${link.related}`)} in ${ids})`
+    : ids
+  return { condition: sql`${sql.ref(column)} in ${owners}` }
 }
 
 /** Returns the leaves of custom attributes, read as the list reads its query parameters. */

@@ -18,6 +18,12 @@ import { type ActivityBody, type ActivityType, toActivityRow } from './rules.ts'
 import { searchDocument } from './search-document.ts'
 
 const linkedTo = (noun: Noun) => linkedField(`${noun}_activities`, 'activities.id', 'activity_id', `${noun}_id`)
+const relatedBy = (noun: 'lead' | 'person' | 'organization') =>
+  ({
+    entity: `${noun}s`,
+    column: 'activities.id',
+    link: { table: `${noun}_activities`, owner: 'activity_id', related: `${noun}_id` },
+  }) as const
 const attendedBy = (column: 'user_id' | 'person_id') =>
   linkedField('activity_participants', 'activities.id', 'activity_id', column)
 
@@ -75,6 +81,7 @@ export const activities = defineResource({
     due_at: timeField('activities.due_at'),
     overdue: overdueFilter,
   },
+  related: { lead: relatedBy('lead'), person: relatedBy('person'), organization: relatedBy('organization') },
   searchDocument,
   search: [
     { indexed: 'activities' },

@@ -184,6 +184,10 @@ export const emails = defineResource({
     tag_id: linkedField('email_tags', 'emails.id', 'email_id', 'tag_id'),
     sent_at: timeField('emails.sent_at'),
   },
+  related: {
+    person: { entity: 'persons', column: 'emails.person_id' },
+    lead: { entity: 'leads', column: 'emails.lead_id' },
+  },
   searchDocument,
   search: [
     { indexed: 'emails' },

@@ -5,7 +5,7 @@ import { type SqlBool, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import type { ValidationErrors } from '../../kernel/errors.ts'
-import { flagConditionField, linkedField, moneyField, textField, valueField } from '../../kernel/query/filter.ts'
+import { flagConditionField, linkedField, moneyField, textField, timeField, valueField } from '../../kernel/query/filter.ts'
 import { idsInSight, visible, withoutVisibility } from '../../kernel/query/visibility.ts'
 import { defineResource, type RowPlan, type Writing } from '../../kernel/resource/define-resource.ts'
 import { checkReference, expandReferences } from '../../kernel/resource/references.ts'
@@ -252,7 +252,7 @@ export const quotes = defineResource(
       status: valueField('quotes.status'),
       revises_id: valueField('quotes.revises_id'),
       revised_by_id: valueField('quotes.revised_by_id'),
-      sent_at: valueField('quotes.sent_at'),
+      sent_at: timeField('quotes.sent_at'),
       subject: textField('quotes.subject_key'),
       user_id: valueField('quotes.user_id'),
       person_id: valueField('quotes.person_id'),
@@ -270,6 +270,14 @@ export const quotes = defineResource(
       tax_amount: moneyField('quotes.tax_amount'),
       grand_total: moneyField('quotes.grand_total'),
       expiry_date: valueField('quotes.expiry_date'),
+    },
+    related: {
+      person: { entity: 'persons', column: 'quotes.person_id' },
+      lead: {
+        entity: 'leads',
+        column: 'quotes.id',
+        link: { table: 'lead_quotes', owner: 'quote_id', related: 'lead_id' },
+      },
     },
     searchDocument,
     search: [
