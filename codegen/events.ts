@@ -115,6 +115,7 @@ const nouns: Record<string, EventNoun> = {
   'data_transfer.imports': noun('imports', 'An import', [...created, 'validate', 'started', 'completed'], 'Import'),
   'data_transfer.exports': noun('exports', 'An export', ['started']),
   files: noun('files', 'A file', linked, 'FileRecord'),
+  view: noun('views', 'A saved view', created, 'View'),
 }
 
 // The log stores a changed password under both names, and webhooks get the one without a suffix.

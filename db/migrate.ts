@@ -64,6 +64,7 @@ export const migrations: readonly Migration[] = [
   step('0030_import_records', () => import('./migrations/0030_import_records.ts')),
   step('0031_external_ids', () => import('./migrations/0031_external_ids.ts')),
   step('0033_bulk_answers', () => import('./migrations/0033_bulk_answers.ts')),
+  step('0034_saved_views', () => import('./migrations/0034_saved_views.ts')),
   step('0035_merges', () => import('./migrations/0035_merges.ts')),
   step('0036_person_erasures', () => import('./migrations/0036_person_erasures.ts')),
 ]

@@ -886,6 +886,23 @@ export interface RolesTable {
   version: Generated<number>
 }
 
+export interface SavedViewGroupsTable {
+  saved_view_id: number
+  group_id: number
+}
+
+export interface SavedViewsTable {
+  id: Generated<number>
+  name: string
+  name_key: string
+  type: 'leads' | 'persons' | 'organizations' | 'quotes' | 'products' | 'activities' | 'emails'
+  where: string
+  user_id: number | null
+  created_at: string
+  updated_at: string
+  version: Generated<number>
+}
+
 export interface SchedulesTable {
   id: Generated<number>
   name: string
@@ -1253,6 +1270,8 @@ export interface DB {
   quote_tags: QuoteTagsTable
   quotes: QuotesTable
   roles: RolesTable
+  saved_view_groups: SavedViewGroupsTable
+  saved_views: SavedViewsTable
   schedules: SchedulesTable
   search_index: SearchIndexTable
   sessions: SessionsTable

@@ -63,6 +63,7 @@ import { moveUnseenLead } from './resources/leads/resource.ts'
 import { withDeferredUpdates } from './resources/search/deferred-updates.ts'
 import { eventAliases } from './resources/system/event-patterns.ts'
 import { checkSearchAfterKill } from './resources/system/housekeeping.ts'
+import { viewOfList } from './resources/views/sight.ts'
 import { formsLacking } from './resources/web-forms/forms-missing-attribute.ts'
 import { workflowsOf } from './resources/workflows/runs.ts'
 import { createLanguages } from './texts/languages.ts'
@@ -205,7 +206,7 @@ function createServices(options: AppOptions, { http, metrics, clock, wake }: Wir
     log: http.log,
     encryption: createEncryption(options.secret),
     statefulDomains: () => statefulDomains(config, portOf(http) ?? config.port),
-    slices: { moveUnseenLead, formsLacking, restoreLater, knownBackups: () => knownBackups(config) },
+    slices: { moveUnseenLead, formsLacking, restoreLater, viewOfList, knownBackups: () => knownBackups(config) },
     fieldLabels,
     workflowsOf,
     languages: createLanguages(config.dataDir),

@@ -54,6 +54,7 @@ import { publicGuards as metricsGuards } from './resources/system/metrics.ts'
 import { handlers as tagHandlers } from './resources/tags/resource.ts'
 import { examineCreation, handlers as tokenHandlers, tokenSight, tokens } from './resources/tokens/handlers.ts'
 import { removalOfUsers, userHandlers } from './resources/users/resource.ts'
+import { inheritedViews } from './resources/views/resource.ts'
 import { handlers as warehouseHandlers } from './resources/warehouses/handlers.ts'
 import { publicGuards as webFormGuards, handlers as webFormHandlers } from './resources/web-forms/handlers.ts'
 import { handlers as deliveryHandlers } from './resources/webhooks/handlers.ts'
@@ -83,7 +84,7 @@ const standard = Object.fromEntries(
  * Returns the resources whose records have an owner. When a user is deleted, these records pass to
  * another user.
  */
-const owned = () => [leads, quotes, persons, organizations, inheritedActivities, inheritedEmails]
+const owned = () => [leads, quotes, persons, organizations, inheritedActivities, inheritedEmails, inheritedViews]
 
 /** Deletes users with many records. */
 export const userRemoval = removalOfUsers(owned)

@@ -112,6 +112,8 @@ export const repliesArePlain: Rule = (context) => {
     const where = namePlace(document, place)
     if (schema.allOf !== undefined)
       report([...place, 'allOf'], where, 'allOf in a response cannot be closed; write out its properties.')
+    // A closed object is what a body stored: it has the keys that were sent.
+    if (schema.additionalProperties === false) continue
     if (schema.properties !== undefined && schema.required === undefined && schema.minProperties === undefined)
       report(
         place,

@@ -54,6 +54,11 @@ export function requestDefinition(contract: object): RequestDefinition {
     if (typeof value !== 'object' || value === null) return value
     const made: Record<string, unknown> = {}
     for (const [key, each] of Object.entries(value)) if (!isProse(key, each)) made[key] = copy(each)
+    // The slice checks the value by the one schema that a sibling property tells (`x-typed-by`).
+    if ('x-typed-by' in made) {
+      made.type = 'object'
+      delete made.anyOf
+    }
     // openapi-backend drops required files with the format `binary`. The format `file` avoids this.
     if (made.format === 'binary') made.format = 'file'
     const name = /^#\/components\/schemas\/(.+)$/.exec(String(made.$ref))?.[1]

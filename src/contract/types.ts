@@ -67,7 +67,7 @@ export type SortName<O extends OperationId> =
 /** The query parameters of lists that do not filter by a resource's own fields. */
 type ListParameter =
   | ('page' | 'per_page' | 'count' | 'cursor' | 'sort' | 'include' | 'fields' | 'q')
-  | ('id' | 'created_at' | 'updated_at' | 'custom_attributes' | 'external_id')
+  | ('id' | 'created_at' | 'updated_at' | 'custom_attributes' | 'external_id' | 'view')
 
 /**
  * The fields that a list filters by. `lead_value[gte]` and `lead_value[lte]` filter by one field.

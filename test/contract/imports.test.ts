@@ -11,7 +11,7 @@ import { code, root, source, sources } from './sources.ts'
  */
 const groups = [
   ['roles', 'users', 'groups', 'authentication', 'tokens', 'account', 'system', 'files'],
-  ['attributes', 'tags', 'sources', 'types', 'pipelines', 'configuration'],
+  ['attributes', 'tags', 'sources', 'types', 'pipelines', 'configuration', 'views'],
   ['organizations', 'persons'],
   ['warehouses', 'locations', 'products'],
   ['leads', 'quotes'],

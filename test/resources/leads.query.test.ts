@@ -111,7 +111,7 @@ describe('the contract of the questions', () => {
     ([path]) => path.endsWith('/query') && !path.includes('reports'),
   )
   const named = (each: Json): Json => (each.$ref ? components.parameters[each.$ref.split('/').at(-1)] : each)
-  const paging = ['page', 'per_page', 'count', 'cursor', 'sort', 'include', 'fields', 'q']
+  const paging = ['page', 'per_page', 'count', 'cursor', 'sort', 'include', 'fields', 'q', 'view']
 
   it.each(asked.map(([path]) => path))('%s has the filters of its list', (path) => {
     const list = operations[path.replace(/\/query$/, '')].get

@@ -41,7 +41,8 @@ export function bodyReader(document: object, operation: OperationId): BodyReader
 export const bodyKeys = (document: object, operation: OperationId): ReadonlySet<string> =>
   new Set(Object.keys((bodySchema(document, operation) as Shape).properties ?? {}))
 
-function bodySchema(document: object, operation: OperationId): unknown {
+/** Returns the schema of the JSON body of an operation, without references. */
+export function bodySchema(document: object, operation: OperationId): unknown {
   const { path, method } = operations[operation]
   const at = ['paths', path, method, 'requestBody', 'content', 'application/json', 'schema']
   const pointer = at.map((step) => step.replaceAll('~', '~0').replaceAll('/', '~1')).join('/')

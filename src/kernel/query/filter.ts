@@ -83,8 +83,7 @@ export function conditions(
 ): Condition[] {
   const found: Condition[] = []
   for (const [parameter, sent] of Object.entries(query)) {
-    const [, name = '', operator = ''] = /^([a-z_]+)(?:\[([a-z]+)\])?$/.exec(parameter) ?? []
-    if (name === 'q' && typeof sent === 'string') {
+    if (parameter === 'q' && typeof sent === 'string') {
       const asked = queryParts(sent)
       const texts = asked.map((word) => contains(ctx, word, search))
       const test = rows === 'any' ? null : indexTest(ctx, asked, search)
@@ -99,10 +98,17 @@ export function conditions(
       else found.push(sql<SqlBool>`(${sql.join(whole, sql` or `)} or (${sql.join(all, sql` and `)}))`)
       continue
     }
-    const field = Object.hasOwn(fields, name) ? fields[name] : undefined
-    if (field) found.push(compile(ctx, { field, operator, value: sent }))
+    const leaf = leafOf(parameter, sent, fields)
+    if (leaf) found.push(compile(ctx, leaf))
   }
   return found
+}
+
+/** Returns the test of a query parameter; undefined for one that tests no field. */
+export function leafOf(parameter: string, value: unknown, fields: Fields): Leaf | undefined {
+  const [, name = '', operator = ''] = /^([a-z_]+)(?:\[([a-z]+)\])?$/.exec(parameter) ?? []
+  const field = Object.hasOwn(fields, name) ? fields[name] : undefined
+  return field && { field, operator, value }
 }
 
 function condition(ctx: Context, { field, operator, value: sent }: Leaf): Condition {

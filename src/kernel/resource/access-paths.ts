@@ -3,13 +3,22 @@
 // page.ts runs the queries.
 import { type Expression, type SqlBool, sql } from 'kysely'
 import type { Context } from '../context.ts'
-import { compile, conditions, type Fields, isCandidate, type QueryValues, searchCandidates } from '../query/filter.ts'
+import {
+  compile,
+  conditions,
+  type Fields,
+  isCandidate,
+  leafOf,
+  type QueryValues,
+  searchCandidates,
+  type Tree,
+} from '../query/filter.ts'
 import { countUpTo, type FoundRows, type IdPagedList, maxSorted } from '../query/id-pages.ts'
 import { foundByIds } from '../query/joins.ts'
 import type { Rows } from '../query/page.ts'
 import { withoutVisibility } from '../query/visibility.ts'
 import type { AnyDefinition, AnyRow, Narrow } from './any-definition.ts'
-import { assertServed, filterSources, treeOf, type Where } from './where.ts'
+import { assertServed, filterSources, treesOf } from './where.ts'
 
 /**
  * The highest number of records that a caller may see and a list finds by their ids. Finding them
@@ -23,15 +32,19 @@ const maxCollected = 20_000
 /** The highest number that a list with filters is counted to. */
 const maxFiltered = 50_000
 
-/** Returns the conditions of the query's filters; see `conditions` for `found`. */
+/**
+ * Returns the conditions of the query's filters; see `conditions` for `found`. `trees` are those of
+ * its `where` and its view, which are read if the caller has not read them.
+ */
 export const filtersOf = async (
   ctx: Context,
   d: AnyDefinition,
   query: QueryValues,
   found?: Parameters<typeof conditions>[4],
+  trees?: readonly Tree[],
 ): Promise<Expression<SqlBool>[]> => [
   ...conditions(ctx, query, await fieldsIn(ctx, d, query), d.search, found),
-  ...(query.where === undefined ? [] : [compile(ctx, await treeOf(ctx, d, query.where as Where))]),
+  ...(trees ?? (await treesOf(ctx, d, query))).map((each) => compile(ctx, each)),
 ]
 
 /** Returns the filter fields that the query uses. */
@@ -58,11 +71,16 @@ export async function accessPathsOf(
   query: QueryValues,
   narrow?: Narrow,
 ): Promise<AccessPaths> {
-  if (query.where !== undefined && query.q === undefined) await assertServed(ctx, d, query.where as Where)
+  const trees = await treesOf(ctx, d, query)
+  if (trees.length > 0 && query.q === undefined && !narrow) {
+    const fields = await fieldsIn(ctx, d, query)
+    const leaves = Object.entries(query).flatMap(([name, value]) => leafOf(name, value, fields) ?? [])
+    await assertServed(ctx, d, query, [...trees, ...leaves])
+  }
   const all = (): Rows<unknown> => d.rows(ctx, ctx.db)
   const rows = narrow ? () => narrow(all()) : all
   const name = narrow ? null : d.table
-  const tests = await filtersOf(ctx, d, query, 'scanned')
+  const tests = await filtersOf(ctx, d, query, 'scanned', trees)
   const scanned = selected(ctx, name, rows, tests)
   const sight = narrow || hasIdFilter(query) ? null : inSight(ctx, d)
   if (sight) {
@@ -70,7 +88,7 @@ export async function accessPathsOf(
     const { isExact } = await countUpTo(ctx, ids, maxInSight)
     const test = isCandidate(ctx, query, d.search, sql.ref('path.id'))
     if (isExact && test) {
-      const found = await filtersOf(ctx, d, query, 'found')
+      const found = await filtersOf(ctx, d, query, 'found', trees)
       // The words of `q` come before the other values of the statement, so it is not cached.
       return { sorted: selected(ctx, null, () => sight.rows(test), found), scanned, maxTotal: null }
     }
@@ -89,9 +107,9 @@ export async function accessPathsOf(
         ctx,
         null,
         () => foundByIds(ctx, rows(), d.table, sql`(${ids})`),
-        await filtersOf(ctx, d, query, 'found'),
+        await filtersOf(ctx, d, query, 'found', trees),
       )
-    : selected(ctx, name, rows, await filtersOf(ctx, d, query))
+    : selected(ctx, name, rows, await filtersOf(ctx, d, query, 'any', trees))
   return { sorted, scanned, maxTotal: maxSorted }
 }
 

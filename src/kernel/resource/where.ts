@@ -1,10 +1,19 @@
-// Reads the `where` of a query into the tree that query/filter.ts turns into SQL. Its fields are
-// the filters of the list, and conditions on related records.
+// Reads the `where` of a query or of a saved view into the tree that query/filter.ts turns into
+// SQL. Its fields are the filters of the list, and conditions on related records.
 import { sql } from 'kysely'
+import { operations } from '../../contract/operations.gen.ts'
 import type { Context } from '../context.ts'
 import { canCall } from '../context.ts'
 import { invalid, Problem } from '../errors.ts'
-import { compile, type FilterSource, type Leaf, type Tree, timeField, valueField } from '../query/filter.ts'
+import {
+  compile,
+  type FilterSource,
+  type Leaf,
+  type QueryValues,
+  type Tree,
+  timeField,
+  valueField,
+} from '../query/filter.ts'
 import { countUpTo, withCondition } from '../query/id-pages.ts'
 import { pruneJoins } from '../query/joins.ts'
 import type { Rows } from '../query/page.ts'
@@ -13,6 +22,13 @@ import type { AnyDefinition } from './any-definition.ts'
 import type { RelatedRecord } from './definition.ts'
 
 export type Where = Readonly<Record<string, unknown>>
+
+declare module '../context.ts' {
+  interface SliceFunctions {
+    /** Returns a view of records of an entity. Throws 422 when the caller sees no such view. */
+    viewOfList: (ctx: Context, entity: string, id: number) => Promise<{ name: string; where: Where }>
+  }
+}
 
 /** The largest number of conditions in one `where`, with those of related records. */
 const maxConditions = 100
@@ -40,6 +56,32 @@ export function treeOf(ctx: Context, d: AnyDefinition, where: Where): Promise<Tr
   if (number > maxConditions)
     throw invalid({ where: [`Must not have more than ${maxConditions} conditions; it has ${number}.`] })
   return groupOf(ctx, d, where, 'where')
+}
+
+/** Returns the trees of the `where` and of the view of a query. A record must meet all of them. */
+export async function treesOf(ctx: Context, d: AnyDefinition, { where, view }: QueryValues): Promise<Tree[]> {
+  return [
+    ...(where === undefined ? [] : [await treeOf(ctx, d, where as Where)]),
+    ...(view === undefined ? [] : [await treeOfView(ctx, d, view as number)]),
+  ]
+}
+
+/**
+ * Returns the tree of a view, with what the caller sees. Throws 422 with the name of the view when
+ * a field of its conditions has gone since they were saved.
+ */
+async function treeOfView(ctx: Context, d: AnyDefinition, id: number): Promise<Tree> {
+  const entity = operations[d.operations.list].path.split('/').at(-1) ?? d.noun
+  const { name, where } = await ctx.services.slices.viewOfList(ctx, entity, id)
+  try {
+    return await treeOf(ctx, d, where)
+  } catch (error) {
+    if (!(error instanceof Problem) || error.code !== 'validation_failed') throw error
+    const found = Object.entries(error.more.errors ?? {}).map(
+      ([field, sentences]) => `${field}: ${sentences.join(' ')}`,
+    )
+    throw invalid({ 'query.view': found.map((each) => `The view ${name} no longer works. ${each}`) })
+  }
 }
 
 /** Returns the number of conditions: of values that are not objects, and of lists of values. */
@@ -70,7 +112,7 @@ async function groupOf(ctx: Context, d: AnyDefinition, where: Where, path: strin
           throw invalid({ [`${at}.${operator}`]: ['Must have a letter or a digit.'] })
         all.push({ field, operator: operatorOf[operator] ?? operator, value })
       }
-    }
+    } else throw invalid({ [at]: ['Unknown field.'] })
   }
   return { all }
 }
@@ -106,7 +148,7 @@ async function customLeaves(
       const text = [value].flat().map((each) => String(each).replaceAll(',', '\\,'))
       const key = name === '' ? code : `${code}][${name}`
       try {
-        const field = await source(ctx, { custom_attributes: { [key]: text.join() } })
+        const field = await source(ctx, { custom_attributes: { [key]: text.join() }, isWhere: true })
         leaves.push({ field, operator: '', value: [1] })
       } catch (error) {
         if (!(error instanceof Problem) || error.code !== 'validation_failed') throw error
@@ -123,12 +165,17 @@ const maxRead = 200_000
  * Throws 422 `query_too_costly` when a list has more records than a query may read, and no
  * condition that all records must meet leaves fewer by an index. An index counts them.
  */
-export async function assertServed(ctx: Context, d: AnyDefinition, where: Where): Promise<void> {
+export async function assertServed(
+  ctx: Context,
+  d: AnyDefinition,
+  { where = {}, view }: QueryValues,
+  trees: readonly Tree[],
+): Promise<void> {
   const all = { rows: () => ctx.db.selectFrom(d.table) as Rows<unknown>, text: `${d.table} stored`, values: [] }
   if ((await countUpTo(ctx, all, maxRead)).isExact) return
-  for (const leaf of servedLeaves(d.table, await treeOf(ctx, d, where)))
+  for (const leaf of servedLeaves(d.table, { all: [...trees] }))
     if ((await countUpTo(ctx, withCondition(ctx, all, compile(ctx, leaf)), maxRead)).isExact) return
-  const names = Object.keys(where).join(', ')
+  const names = [...Object.keys(where as Where), ...(view === undefined ? [] : [`view ${view}`])].join(', ')
   throw new Problem(
     'query_too_costly',
     `By ${names || 'no condition'}, no index leaves at most ${maxRead.toLocaleString('en')} ${d.table} to read.`,
@@ -138,7 +185,7 @@ export async function assertServed(ctx: Context, d: AnyDefinition, where: Where)
 /** Returns the leaves that every record must meet and whose records an index finds. */
 function servedLeaves(table: string, tree: Tree): Leaf[] {
   if ('all' in tree) return tree.all.flatMap((each) => servedLeaves(table, each))
-  if (!('field' in tree) || tree.operator === 'contains') return []
+  if (!('field' in tree) || tree.operator === 'contains' || tree.operator === 'not') return []
   const { field } = tree
   const isServed = 'column' in field ? field.column.startsWith(`${table}.`) : 'isIndexed' in field
   return isServed ? [tree] : []

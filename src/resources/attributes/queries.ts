@@ -49,7 +49,9 @@ export const attributeFilter = (entity: EntityType) => async (ctx: Context, quer
       ? conditionOf(ctx, entity, { ...found, operator, text })
       : `Unknown attribute.${didYouMean(code, known.keys())}`
     if (typeof read !== 'string') tests.push(read)
-    else if (found || ctx.services.config.strict) errors[`query.custom_attributes[${key}]`] = [read]
+    // A `where` without one of its conditions could select all records.
+    else if (found || ctx.services.config.strict || query.isWhere === true)
+      errors[`query.custom_attributes[${key}]`] = [read]
   }
   if (Object.keys(errors).length > 0) throw invalid(errors)
   return conditionField(() => sql<SqlBool>`(${sql.join([sql`1 = 1`, ...tests], sql` and `)})`)

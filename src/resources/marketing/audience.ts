@@ -1,15 +1,15 @@
 // The audience of a campaign: all persons, the persons with a tag, the persons of an
 // import, or the persons that match a filter. A filter has the query parameters of `listPersons`
-// and is evaluated when the campaign runs. A campaign reaches persons of every owner, but a caller
-// reads and counts only what the caller sees.
+// and is evaluated when the campaign runs, with the conditions that its view has then. A campaign
+// reaches persons of every owner, but a caller reads and counts only what the caller sees.
 import { type SqlBool, sql } from 'kysely'
 import { splitList } from '../../contract/input/query.ts'
 import type { FieldErrors } from '../../contract/output/problems.ts'
 import type { Schema } from '../../contract/types.ts'
 import { type Context, canCall } from '../../kernel/context.ts'
-import { Problem } from '../../kernel/errors.ts'
+import { invalid, Problem } from '../../kernel/errors.ts'
 import type { NamedRecord, StoredReference } from '../../kernel/history/stored-references.ts'
-import { importedId } from '../../kernel/query/filter.ts'
+import { importedId, type QueryValues } from '../../kernel/query/filter.ts'
 import { pruneJoins } from '../../kernel/query/joins.ts'
 import type { Rows } from '../../kernel/query/page.ts'
 import { visible, withoutVisibility } from '../../kernel/query/visibility.ts'
@@ -24,6 +24,9 @@ import { organizations } from '../organizations/resource.ts'
 import { persons } from '../persons/resource.ts'
 import { tags } from '../tags/resource.ts'
 import { users } from '../users/resource.ts'
+import { views } from '../views/resource.ts'
+import { storedView } from '../views/sight.ts'
+import { deletedInConditions } from './conditions.ts'
 
 export type Audience = Schema<'CampaignAudience'>
 type Filter = Schema<'PersonFilter'>
@@ -144,6 +147,9 @@ async function checkFilter({ ctx, errors }: Checking, filter: Filter): Promise<v
   for (const [name, resource] of Object.entries(references))
     for (const key of [name, `${name}[not]`] as (keyof Filter)[])
       await checkReferences({ ctx, errors }, key, filter[key] as number[] | undefined, resource)
+  const count = errors.size
+  await checkReference({ ctx, errors }, 'view', filter.view, views)
+  if (errors.size > count) return
   for (const [field, sentences] of Object.entries(await filterErrors(ctx, filter)))
     for (const sentence of sentences) errors.invalid(field, sentence)
 }
@@ -159,7 +165,7 @@ async function filterErrors(ctx: Context, filter: Filter): Promise<FieldErrors> 
   if (unknown.length > 0)
     return Object.fromEntries(unknown.map((code) => [`custom_attributes.${code}`, ['Unknown attribute.']]))
   try {
-    await persons.query(withoutVisibility(ctx), filter)
+    await persons.query(withoutVisibility(ctx), await queryOf(ctx, filter))
     return {}
   } catch (cause) {
     if (!(cause instanceof Problem) || cause.more.errors === undefined) throw cause
@@ -170,6 +176,18 @@ async function filterErrors(ctx: Context, filter: Filter): Promise<FieldErrors> 
       ]),
     )
   }
+}
+
+/**
+ * Returns the query of a filter, with the conditions of its view, also of one that the caller does
+ * not see. Throws 422 when the view no longer exists or selects other records.
+ */
+async function queryOf(ctx: Context, { view: id, ...filter }: Filter): Promise<QueryValues> {
+  if (id === undefined) return filter
+  const view = await storedView(ctx, id)
+  if (!view) throw invalid({ view: [`No view has id ${id}.`] })
+  if (view.type !== persons.entity) throw invalid({ view: [`View ${id} selects ${view.type}, not persons.`] })
+  return { ...filter, where: view.where }
 }
 
 /** Turns `custom_attributes[industry]` into `custom_attributes.industry`. */
@@ -210,7 +228,9 @@ async function deadReference(ctx: Context, filter: Filter): Promise<string | nul
       if (dead !== undefined)
         return `The filter of the audience no longer works. ${key}: No ${resource.noun} has id ${dead}.`
     }
-  return null
+  const view = filter.view === undefined ? undefined : await storedView(ctx, filter.view)
+  const dead = view ? await deletedInConditions(ctx, view.where) : null
+  return dead === null ? null : `The view ${view?.name} of the audience no longer works. ${dead}`
 }
 
 /**
@@ -220,6 +240,7 @@ async function deadReference(ctx: Context, filter: Filter): Promise<string | nul
 export async function referencesInFilter(ctx: Context, stored: string | null): Promise<StoredReference[]> {
   const filter = JSON.parse(stored ?? '{}') as Filter
   const field = 'audience.filter'
+  const view = filter.view === undefined ? [] : [{ field, entity: views.entity, id: filter.view }]
   const named = Object.entries(references).flatMap(([name, { entity }]) =>
     ([name, `${name}[not]`] as (keyof Filter)[])
       .flatMap((key) => (filter[key] ?? []) as number[])
@@ -232,7 +253,7 @@ export async function referencesInFilter(ctx: Context, stored: string | null): P
     const ids = splitList(text).map((each) => valueTypeOf(attribute)?.read?.(each, ctx.services.config.timezone))
     return [...referencesToAttribute(field, attribute), ...referencesInValue(field, attribute, ids)]
   })
-  return [...named, ...values]
+  return [...view, ...named, ...values]
 }
 
 /** Returns a stored audience with the record `by` in the place of `named` in its filter. */
@@ -244,6 +265,7 @@ export async function replacingInAudience(
 ): Promise<Audience> {
   const audience = presentAudience(row)
   const filter = { ...audience.filter } as Record<string, unknown>
+  if (named.entity === views.entity) filter.view = withId(filter.view, named.id, by)
   for (const [name, { entity }] of Object.entries(references))
     for (const key of [name, `${name}[not]`])
       if (entity === named.entity && filter[key] !== undefined) filter[key] = withId(filter[key], named.id, by)
@@ -267,7 +289,7 @@ export async function nextPersons(
   { filter, tag_id, import_id }: Audience,
   { after, limit }: { after: number; limit: number },
 ): Promise<AudiencePerson[]> {
-  const query = { ...filter, ...(tag_id !== null && { tag_id: [tag_id] }) }
+  const query = { ...(await queryOf(ctx, filter ?? ({} as Filter))), ...(tag_id !== null && { tag_id: [tag_id] }) }
   const all: Rows<unknown> = (await persons.query(withoutVisibility(ctx), query))
     .where(visible(ctx, 'persons.user_id'))
     .clearSelect()

@@ -8,7 +8,16 @@ import { invalid } from '../../kernel/errors.ts'
 import { withoutVisibility } from '../../kernel/query/visibility.ts'
 import type { Resource } from '../../kernel/resource/define-resource.ts'
 
-const ownedTables = ['leads', 'quotes', 'persons', 'organizations', 'activities', 'emails', 'tags'] as const
+const ownedTables = [
+  'leads',
+  'quotes',
+  'persons',
+  'organizations',
+  'activities',
+  'emails',
+  'tags',
+  'saved_views',
+] as const
 type OwnedTable = (typeof ownedTables)[number]
 
 export type OwnedResource = Pick<Resource<unknown, { user_id?: number | null }>, 'update'> & { table: string }

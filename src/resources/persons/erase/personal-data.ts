@@ -198,6 +198,8 @@ export const personalData: Readonly<Record<keyof DB, PersonalTable>> = {
   jobs: { texts: 'payload last_error', other: 'kind dedupe_key sequence locked_by', named: 'delete' },
   idempotency_keys: { texts: 'key', other: 'request_hash held_by headers body' },
   bulk_answers: nothing('hash answers'),
+  saved_views: { texts: 'name name_key where', other: 'type' },
+  saved_view_groups: nothing(''),
   marketing_campaigns: { texts: 'audience_filter', other: 'name name_key subject' },
   organizations: { texts: 'custom_attributes', other: 'name name_key address' },
   persons: {
