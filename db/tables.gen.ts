@@ -271,6 +271,12 @@ export interface FilesTable {
   created_at: string
 }
 
+export interface GroupExternalIdsTable {
+  group_id: number
+  source: string
+  external_id: string
+}
+
 export interface GroupsTable {
   id: Generated<number>
   name: string
@@ -749,6 +755,12 @@ export interface PersonsTable {
   language_key: string | null
 }
 
+export interface PipelineExternalIdsTable {
+  pipeline_id: number
+  source: string
+  external_id: string
+}
+
 export interface ProductActivitiesTable {
   product_id: number
   activity_id: number
@@ -874,6 +886,12 @@ export interface QuotesTable {
   taxes: string | null
 }
 
+export interface RoleExternalIdsTable {
+  role_id: number
+  source: string
+  external_id: string
+}
+
 export interface RolesTable {
   id: Generated<number>
   name: string
@@ -939,6 +957,12 @@ export interface SignInDevicesTable {
   created_at: string
 }
 
+export interface SourceExternalIdsTable {
+  source_id: number
+  source: string
+  external_id: string
+}
+
 export interface StoredReferencesTable {
   from_type: string
   from_id: number
@@ -953,6 +977,12 @@ export interface SuppressionsTable {
   reason: Generated<'unsubscribed' | 'bounced' | 'manual'>
   created_at: string
   updated_at: string
+}
+
+export interface TagExternalIdsTable {
+  tag_id: number
+  source: string
+  external_id: string
 }
 
 export interface TagsTable {
@@ -983,11 +1013,23 @@ export interface TokensTable {
   parent_id: number | null
 }
 
+export interface TypeExternalIdsTable {
+  type_id: number
+  source: string
+  external_id: string
+}
+
 export interface UniqueValuesTable {
   entity_type: 'leads' | 'persons' | 'organizations' | 'products' | 'quotes' | 'warehouses'
   attribute_id: number
   value: string
   entity_id: number
+}
+
+export interface UserExternalIdsTable {
+  user_id: number
+  source: string
+  external_id: string
 }
 
 export interface UserGroupsTable {
@@ -1210,6 +1252,7 @@ export interface DB {
   event_readers: EventReadersTable
   events: EventsTable
   files: FilesTable
+  group_external_ids: GroupExternalIdsTable
   groups: GroupsTable
   idempotency_keys: IdempotencyKeysTable
   import_batches: ImportBatchesTable
@@ -1257,6 +1300,7 @@ export interface DB {
   person_numbers: PersonNumbersTable
   person_tags: PersonTagsTable
   persons: PersonsTable
+  pipeline_external_ids: PipelineExternalIdsTable
   product_activities: ProductActivitiesTable
   product_external_ids: ProductExternalIdsTable
   product_inventories: ProductInventoriesTable
@@ -1269,6 +1313,7 @@ export interface DB {
   quote_numbers: QuoteNumbersTable
   quote_tags: QuoteTagsTable
   quotes: QuotesTable
+  role_external_ids: RoleExternalIdsTable
   roles: RolesTable
   saved_view_groups: SavedViewGroupsTable
   saved_views: SavedViewsTable
@@ -1276,11 +1321,15 @@ export interface DB {
   search_index: SearchIndexTable
   sessions: SessionsTable
   sign_in_devices: SignInDevicesTable
+  source_external_ids: SourceExternalIdsTable
   stored_references: StoredReferencesTable
   suppressions: SuppressionsTable
+  tag_external_ids: TagExternalIdsTable
   tags: TagsTable
   tokens: TokensTable
+  type_external_ids: TypeExternalIdsTable
   unique_values: UniqueValuesTable
+  user_external_ids: UserExternalIdsTable
   user_groups: UserGroupsTable
   users: UsersTable
   warehouse_activities: WarehouseActivitiesTable

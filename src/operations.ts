@@ -67,9 +67,9 @@ const { activities, emails, leads, organizations, persons, products, quotes } = 
 /** The standard operations that a slice carries out in its own way. */
 const special = [
   ...(['deleteLead', 'deletePerson', 'deleteOrganization', 'deleteEmail', 'deleteTag'] as const),
-  ...(['updatePipeline', 'deletePipeline', 'createWebhook'] as const),
+  ...(['updatePipeline', 'deletePipeline', 'upsertPipeline', 'createWebhook'] as const),
   ...(['createAttribute', 'updateAttribute', 'deleteAttribute'] as const),
-  ...(['createUser', 'updateUser', 'deleteUser'] as const),
+  ...(['createUser', 'updateUser', 'deleteUser', 'upsertUser'] as const),
 ]
 
 type Standard = IntersectionOf<(typeof defined)[keyof typeof defined]['handlers']>

@@ -217,12 +217,6 @@ describe('the collection', () => {
 const refusals: Readonly<Record<string, string>> = {
   downloadSignedFile: 'forbidden: only the server can write the signature of a link',
   createSession: 'csrf_mismatch: sessions are for pages in a browser, which send a CSRF token',
-  ...Object.fromEntries(
-    ['Lead', 'Person', 'Organization', 'Quote', 'Product', 'Activity'].map((record) => [
-      `upsert${record}`,
-      'validation_failed: the example is an update, and a new record needs more',
-    ]),
-  ),
   deleteSession: 'state_conflict: a bearer token has no session to end',
 }
 

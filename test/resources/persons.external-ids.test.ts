@@ -1,6 +1,7 @@
 // External ids of records of every type that has them: in bodies, replies, filters, references,
 // exports, events, deletion and restore; and the upsert by an external id.
 import { describe, expect, it } from 'vitest'
+import { operations } from '../../src/contract/operations.gen.ts'
 import type { OperationId } from '../../src/contract/types.ts'
 import { given, validBody } from '../support/given.ts'
 import { importing } from '../support/importing.ts'
@@ -19,7 +20,7 @@ const upserts = facts.flatMap(([id, { path }]) => {
   return create ? [{ id, list: path.replace(/^\/api\/admin|\/external\/.*$/g, ''), create }] : []
 })
 
-const known = (entity: string): number | undefined => (entity === 'users' || entity === 'persons' ? 1 : undefined)
+const known = (entity: string): number | undefined => (['users', 'persons', 'roles'].includes(entity) ? 1 : undefined)
 const bodyOf = (create: OperationId): Record<string, any> => {
   const body = validBody(create, known, 'required') as Record<string, any>
   if (create === 'createActivity') return { ...body, type: 'note', comment: 'Called' }
@@ -27,15 +28,19 @@ const bodyOf = (create: OperationId): Record<string, any> => {
   return body
 }
 
-it('finds six upserts', () => {
-  expect(upserts.map(({ id }) => id).sort()).toEqual([
-    'upsertActivity',
-    'upsertLead',
-    'upsertOrganization',
-    'upsertPerson',
-    'upsertProduct',
-    'upsertQuote',
-  ])
+it('finds the upsert of every record that can be created and changed', () => {
+  const paths = facts.map(([, { method, path }]) => `${method} ${path}`)
+  const whole = facts.filter(
+    ([, { method, path }]) =>
+      method === 'post' && ['put', 'delete', 'get'].every((each) => paths.includes(`${each} ${path}/{id}`)),
+  )
+  const without = ['createImport']
+  expect(upserts.map(({ create }) => create).sort()).toEqual(
+    whole
+      .map(([id]) => id)
+      .filter((id) => !without.includes(id))
+      .sort(),
+  )
 })
 
 describe.each(upserts)('$id', ({ id, list, create }) => {
@@ -62,8 +67,14 @@ describe.each(upserts)('$id', ({ id, list, create }) => {
     server.events()
     const again = await admin.put(at('123'), bodyOf(create))
     expect(again).toMatchObject({ status: 200, body: { data: { id: data.id } } })
-    const same = await admin.put(at('123'), {})
-    expect(same).toMatchObject({ status: 200, body: { data: { id: data.id, version: again.body.data.version } } })
+    const history = async () => (await admin.get(`${list}/${data.id}/history`)).body.data
+    const before = await history()
+    for (const body of [{}, { external_ids: { hubspot: '123' } }]) {
+      const same = await admin.put(at('123'), body)
+      expect(same).toMatchObject({ status: 200, body: { data: { id: data.id, version: again.body.data.version } } })
+    }
+    expect(before.length).toBeGreaterThan(0)
+    expect(await history()).toEqual(before)
     expect((await admin.get(`${list}?external_id=hubspot:123,hubspot:none`)).body.data).toMatchObject([{ id: data.id }])
     expect((await admin.get(`${list}?external_id=other:123`)).body.data).toEqual([])
   })
@@ -115,6 +126,37 @@ describe.each(upserts)('$id', ({ id, list, create }) => {
     expect((await admin.get(`${list}/${data.id}`)).body.data.external_ids).toEqual({ hubspot: '9' })
   })
 
+  it('gives the external id of a deleted record to the next one', async () => {
+    const { data } = (await upsert('deleted')).body
+    expect((await admin.delete(`${list}/${data.id}`)).status).toBe(200)
+    expect((await admin.get(`${list}?external_id=hubspot:deleted`)).body.data).toEqual([])
+    const next = await upsert('deleted')
+    expect(next.status).toBe(201)
+    expect(next.body.data.id).not.toBe(data.id)
+  })
+
+  it('has one winner of two upserts at once', async () => {
+    await make.person()
+    const both = await Promise.all([admin.put(at('race'), bodyOf(create)), admin.put(at('race'), bodyOf(create))])
+    const statuses = both.map(({ status }) => status).sort()
+    expect(statuses[1]).not.toBe(statuses[0])
+    expect([200, 201, 409]).toEqual(expect.arrayContaining(statuses))
+    expect((await admin.get(`${list}?external_id=hubspot:race`)).body.data).toHaveLength(1)
+  })
+
+  it('needs the permission to create, and for a change that to change', async () => {
+    const { data } = (await upsert('rights')).body
+    const [creates, edits] = [create, create.replace('create', 'update')].map(
+      (each) => operations[each as OperationId].permission as string,
+    )
+    const may = async (...permissions: (string | undefined)[]) =>
+      addUser(server, newName('May'), { permissions: permissions.filter((each) => each !== undefined) })
+    const [creator, editor] = [await may(creates), await may(edits)]
+    expect((await editor.put(at('rights'), {})).body.code).toBe('forbidden')
+    expect((await creator.put(at('rights'), {})).body.code).toBe('forbidden')
+    expect((await admin.get(`${list}/${data.id}`)).body.data.version).toBe(data.version)
+  })
+
   it('names what a new record needs, and a different id in the body', async () => {
     const needs = await admin.put(at('new'), {})
     expect([needs.status, Object.keys(needs.body.errors ?? {}).length > 0]).toEqual([422, true])
@@ -136,8 +178,10 @@ describe.each(upserts)('$id', ({ id, list, create }) => {
     await upsert('hidden')
     const limited = await addUser(server, newName('Limited'), { view: 'individual' })
     const { status, body } = await limited.put(at('hidden'), bodyOf(create))
+    const { code } = body
     const isOpenToAll = (await limited.get(`${list}?external_id=hubspot:hidden`)).body.data.length > 0
-    if (isOpenToAll) expect(status).toBe(200)
+    // A user with a limited view changes only own tags.
+    if (isOpenToAll) expect([status, code]).toEqual(id === 'upsertTag' ? [404, 'not_found'] : [200, undefined])
     else expect([status, body.code, body.conflicts[0].id]).toEqual([409, 'unique_violation', null])
     expect(id).toBeTruthy()
   })

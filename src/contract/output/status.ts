@@ -4,10 +4,11 @@ const statusOf = Symbol('status')
 /**
  * Marks a reply with the status of its response and returns it: 202 for work that continues after
  * the response, which the contract declares with `x-deferred`, and 200 for an upsert that updates.
+ * A reply that was marked before keeps its status.
  */
 export const withStatus = <Reply extends object>(reply: Reply, status: 200 | 202): Reply => ({
-  ...reply,
   [statusOf]: status,
+  ...reply,
 })
 
 /** Returns the status of a successful reply, given the operation's usual one. */

@@ -19,19 +19,23 @@ interface Input {
 export function crudHandlers({ d, below }: Pick<ResourceParts, 'd' | 'below'>, resource: AnyResource) {
   const { noun, operations } = d
   const message = (verb: string): string => `${capital(noun)} ${verb}.`
+  const creating = async (ctx: Context, { body }: Pick<Input, 'body'>) => ({
+    data: await resource.create(ctx, body),
+    message: message('created'),
+  })
+  const updating = async (ctx: Context, { params, body }: Pick<Input, 'params' | 'body'>) => ({
+    data: await resource.update(ctx, params.id, body),
+    message: message('updated'),
+  })
+  // These handlers are typed by the operations of a definition, which are known only at run time.
+  const ways = { creating: creating as never, updating: updating as never }
   return {
     [operations.list]: (ctx: Context, { query }: Input) => resource.list(ctx, query),
     [operations.get]: async (ctx: Context, { params, query }: Input) => ({
       data: await resource.get(ctx, params.id, query.include),
     }),
-    [operations.create]: async (ctx: Context, { body }: Input) => ({
-      data: await resource.create(ctx, body),
-      message: message('created'),
-    }),
-    [operations.update]: async (ctx: Context, { params, body }: Input) => ({
-      data: await resource.update(ctx, params.id, body),
-      message: message('updated'),
-    }),
+    [operations.create]: creating,
+    [operations.update]: updating,
     [operations.delete]: async (ctx: Context, { params, query }: Input) => {
       await resource.remove(ctx, params.id, query.replace_with as number | undefined)
       return { message: message('deleted') }
@@ -40,7 +44,7 @@ export function crudHandlers({ d, below }: Pick<ResourceParts, 'd' | 'below'>, r
     ...(below.query && {
       [below.query]: (ctx: Context, { query, body }: Input) => resource.list(ctx, { ...query, where: body.where }),
     }),
-    ...(below.upsert && { [below.upsert]: upsertHandler(d, resource) }),
+    ...(below.upsert && { [below.upsert]: upsertHandler(resource, { ...operations, ...ways }) }),
     ...(below.restore && { [below.restore]: restoreHandler(resource) }),
   }
 }

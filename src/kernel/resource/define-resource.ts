@@ -22,7 +22,7 @@ import { createWriter } from './write-records.ts'
 /** The path of an upsert below that of the list. */
 const externalPath = 'external/{source}/{external_id}'
 
-export type { Definition, Include, Resource, RowPlan, Writing } from './definition.ts'
+export type { Definition, ExternalIdTable, Include, Resource, RowPlan, Writing } from './definition.ts'
 
 export function defineResource<
   Table extends keyof Tables,

@@ -183,6 +183,11 @@ export interface RecordRules<Row, Write, Reply, Sort, Filter, Field extends stri
    */
   onChange?: (ctx: Context, id: number, change: Changed<Reply>) => Promise<void>
   /**
+   * Runs before the external ids of a known record change. Throws to refuse the change. References
+   * by external id decide whose rights a body gives, so these ids are guarded like the record.
+   */
+  beforeExternalIds?: (ctx: Context, row: Row) => Promise<void>
+  /**
    * Runs before a deletion. Throws to refuse the deletion, or deletes rows that belong to the
    * record.
    */

@@ -7,14 +7,14 @@ import type { Db } from '../../../db/store.ts'
 import { bodyReader } from '../../contract/input/body-reader.ts'
 import { operations } from '../../contract/operations.gen.ts'
 import { withStatus } from '../../contract/output/status.ts'
-import type { OperationId } from '../../contract/types.ts'
+import type { Body, OperationId, Reply } from '../../contract/types.ts'
 import { assertCanCall, type Context } from '../context.ts'
 import { invalid, Problem, ValidationErrors } from '../errors.ts'
+import type { Handler, HandlerInput } from '../handler.ts'
 import { type FilterField, linkedField } from '../query/filter.ts'
 import { perOwner } from '../runtime/per-owner.ts'
-import { capital } from '../values/format.ts'
 import { transaction } from '../write/write.ts'
-import type { AnyBody, AnyDefinition, AnyResource } from './any-definition.ts'
+import type { AnyBody, AnyDefinition, AnyResource, AnyRow } from './any-definition.ts'
 import type { ExternalIdTable, Writing } from './definition.ts'
 
 /** The largest number of systems whose ids one record has. */
@@ -106,7 +106,7 @@ export function withExternalIds(d: AnyDefinition, entity: string): AnyDefinition
       const plan = await d.toRow(body, writing)
       const sent = body.external_ids as Sent | undefined
       if (sent === undefined) return plan
-      await checkExternalIds(writing, { at, entity, noun: d.noun }, sent)
+      await checkExternalIds(writing, d, { at, entity }, sent)
       return {
         ...plan,
         save: async (ctx, id) => {
@@ -129,8 +129,9 @@ export function withExternalIds(d: AnyDefinition, entity: string): AnyDefinition
 type Sent = Readonly<Record<string, string | null>>
 
 async function checkExternalIds(
-  { ctx, current, errors }: Writing<{ id: number }>,
-  { at, entity, noun }: { at: ExternalIdTable; entity: string; noun: string },
+  { ctx, current, errors }: Writing<AnyRow>,
+  { noun, beforeExternalIds }: AnyDefinition,
+  { at, entity }: { at: ExternalIdTable; entity: string },
   sent: Sent,
 ): Promise<void> {
   const texts = Object.entries(sent).flatMap(([source, id]) => (id === null ? [] : [externalIdText(source, id)]))
@@ -144,6 +145,11 @@ async function checkExternalIds(
   const systems = new Set([...known.map(({ source }) => source), ...Object.keys(sent)])
   for (const [source, id] of Object.entries(sent)) if (id === null) systems.delete(source)
   if (systems.size > maxSystems) errors.invalid('external_ids', `Must not have more than ${maxSystems} entries.`)
+  if (current === null || errors.any) return
+  const before = new Map(known.map(({ source, external_id }) => [source, external_id]))
+  const differs = ([source, id]: [string, string | null]): boolean =>
+    before.get(source) !== (id === null ? undefined : externalIdText(source, id))
+  if (Object.entries(sent).some(differs)) await beforeExternalIds?.(ctx, current)
 }
 
 async function saveExternalIds(ctx: Context, at: ExternalIdTable, id: number, sent: Sent) {
@@ -166,53 +172,74 @@ async function formerIdsOf({ db }: Context, at: ExternalIdTable, id: number): Pr
   return new Set(found.map((row) => row.external_id))
 }
 
-/** Returns the id of the record that the path of an upsert names; null when there is none. */
-export async function idOfUpsert(
-  ctx: Context,
-  d: AnyDefinition,
-  params: Record<string, unknown>,
-): Promise<number | null> {
-  if (d.externalIds === undefined) return null
-  const text = externalIdText(String(params.source), String(params.external_id))
-  return (await byText(ctx, d.externalIds, [text]))[0]?.owner ?? null
+async function idOfText(ctx: Context, { namedBy }: Pick<Upserted, 'namedBy'>, text: string): Promise<number | null> {
+  const find = namedBy?.keys.external_id
+  return typeof find === 'function' ? ((await find(ctx, [text])).get(text)?.[0] ?? null) : null
 }
 
-interface UpsertInput {
-  params: { source: string; external_id: string } & Record<string, unknown>
-  body: AnyBody
+/** Returns the id of the record that the path of an upsert names; null when there is none. */
+export const idOfUpsert = (
+  ctx: Context,
+  d: Pick<AnyDefinition, 'namedBy'>,
+  { source, external_id: id }: Record<string, unknown>,
+): Promise<number | null> => idOfText(ctx, d, externalIdText(String(source), String(id)))
+
+interface UpsertInput<B> {
+  params: { source: string; external_id: string }
+  body: B
 }
+
+/** How an upsert creates and updates a record: as the operations with these ids do. */
+interface UpsertWays<C extends OperationId, U extends OperationId> {
+  create: C
+  update: U
+  creating: Handler<C>
+  updating: Handler<U>
+  /** Returns keys to add to the body. Runs before the transaction, for work that takes long. */
+  prepare?: (ctx: Context, body: Body<U>) => Promise<object>
+  isLong?: boolean
+}
+
+/** What an upsert needs of a resource. */
+type Upserted = Pick<AnyResource, 'noun' | 'entity' | 'namedBy' | 'visibleIds'>
 
 /**
  * Returns the handler that updates the record with an external id, or creates it. Answers 412 when
  * `If-None-Match: *` or `If-Match` forbids what would happen, and 409 when the caller may not see
  * the record with the id.
  */
-export function upsertHandler(d: AnyDefinition, resource: AnyResource) {
-  const { create, update } = d.operations
-  const message = (verb: string): string => `${capital(d.noun)} ${verb}.`
-  return (ctx: Context, { params, body }: UpsertInput) =>
-    transaction(ctx, async (ctx) => {
-      const { source, external_id: id } = params
-      const own = (body.external_ids as Sent | undefined)?.[source]
-      if (own !== undefined && own !== id)
-        throw invalid({ [`external_ids.${source}`]: ['Must be the external id in the path, or left out.'] })
-      const known = await idOfUpsert(ctx, d, params)
+export function upsertHandler<C extends OperationId, U extends OperationId>(
+  resource: Upserted,
+  { create, update, creating, updating, prepare, isLong = false }: UpsertWays<C, U>,
+): (ctx: Context, input: UpsertInput<Body<U>>) => Promise<Reply<C> | Reply<U>> {
+  const { noun, entity } = resource
+  return async (ctx, { params: { source, external_id: id }, body: sent }) => {
+    const body = sent as AnyBody
+    const added = (await prepare?.(ctx, sent)) ?? {}
+    const own = (body.external_ids as Sent | undefined)?.[source]
+    if (own !== undefined && own !== id)
+      throw invalid({ [`external_ids.${source}`]: ['Must be the external id in the path, or left out.'] })
+    const carryOut = async (ctx: Context): Promise<Reply<C> | Reply<U>> => {
+      const known = await idOfText(ctx, resource, externalIdText(source, id))
       if (known === null) {
-        if (ctx.ifMatch !== null) throw new Problem('version_mismatch', `No ${d.noun} has this external id.`)
+        if (ctx.ifMatch !== null) throw new Problem('version_mismatch', `No ${noun} has this external id.`)
         const ids = { ...(body.external_ids as Sent | undefined), [source]: id }
-        const created = await resource.create(ctx, newBody(ctx, create, { ...body, external_ids: ids }))
-        return { data: created, message: message('created') }
+        const read = newBody(ctx, create, { ...body, external_ids: ids })
+        return creating(ctx, { params: {}, query: {}, body: { ...read, ...added } } as unknown as HandlerInput<C>)
       }
       if (ctx.headers['if-none-match'] !== undefined)
-        throw new Problem('version_mismatch', `The ${d.noun} exists already.`)
+        throw new Problem('version_mismatch', `The ${noun} exists already.`)
       assertCanCall(ctx, operations[update])
       if (!(await resource.visibleIds(ctx, [known])).has(known)) {
         const errors = new ValidationErrors()
-        errors.taken('external_id', resource.entity, null, `Another ${d.noun} has this external id.`)
+        errors.taken('external_id', entity, null, `Another ${noun} has this external id.`)
         errors.throwIfAny()
       }
-      return withStatus({ data: await resource.update(ctx, known, body), message: message('updated') }, 200)
-    })
+      const input = { params: { id: known }, query: {}, body: { ...body, ...added } }
+      return withStatus((await updating(ctx, input as unknown as HandlerInput<U>)) as object, 200) as Reply<U>
+    }
+    return transaction(ctx, carryOut, { isLong })
+  }
 }
 
 /** Reads a body by the schema of the operation that creates, which requires more than an update. */

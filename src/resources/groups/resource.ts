@@ -20,6 +20,7 @@ type Group = Schema<'Group'>
 export const groups = defineResource({
   noun: 'group',
   table: 'groups',
+  externalIds: { table: 'group_external_ids', column: 'group_id' },
   namedBy: { keys: { name: nameKey } },
   operations: {
     list: 'listGroups',
@@ -59,6 +60,7 @@ export const groups = defineResource({
     description: row.description,
     user_ids: [],
     users_count: Number(row.users_count),
+    external_ids: {},
     created_at: row.created_at,
     updated_at: row.updated_at,
     version: row.version,

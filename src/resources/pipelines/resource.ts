@@ -10,6 +10,7 @@ import { runDeleteHooks } from '../../kernel/history/delete-hooks.ts'
 import { refuseNamed } from '../../kernel/history/stored-references.ts'
 import { flagField, textField, valueField } from '../../kernel/query/filter.ts'
 import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
+import { upsertHandler } from '../../kernel/resource/external-ids.ts'
 import { nameKey } from '../../kernel/resource/named-references.ts'
 import { uniqueName } from '../../kernel/resource/references.ts'
 import { replaceInRules } from '../../kernel/resource/replace-named.ts'
@@ -148,6 +149,7 @@ async function planBody(
 export const pipelines = defineResource({
   noun: 'pipeline',
   table: 'lead_pipelines',
+  externalIds: { table: 'pipeline_external_ids', column: 'pipeline_id' },
   namedBy: { keys: { name: nameKey }, isShown: true },
   operations: {
     list: 'listPipelines',
@@ -186,6 +188,7 @@ export const pipelines = defineResource({
     // `loadRelated` fills in the stages and the count.
     leads_count: 0,
     stages: [],
+    external_ids: {},
     created_at: row.created_at,
     updated_at: row.updated_at,
     version: row.version,
@@ -284,6 +287,13 @@ const updatePipeline: Handler<'updatePipeline'> = (ctx, input) =>
     return deferredReply(ctx, jobId, 'The leads move to another stage; then the pipeline changes.')
   })
 
+const upsertPipeline: Handler<'upsertPipeline'> = upsertHandler(pipelines, {
+  create: 'createPipeline',
+  update: 'updatePipeline',
+  creating: pipelines.handlers.createPipeline,
+  updating: updatePipeline,
+})
+
 /** Reads `stage_successors`. Throws 422 when a pair names a wrong stage. */
 async function readSuccessors(ctx: Context, pipelineId: number, pairs: readonly string[]): Promise<Successors> {
   const own = new Set((await loadStages(ctx, pipelineId)).map(({ id }) => id))
@@ -325,6 +335,7 @@ const deletePipeline: Handler<'deletePipeline'> = (ctx, input) =>
 
 export const handlers = {
   updatePipeline,
+  upsertPipeline,
   deletePipeline,
   listPipelineStages: async (ctx, { params }) => ({ data: (await pipelines.get(ctx, params.id)).stages }),
 } satisfies Partial<Handlers>

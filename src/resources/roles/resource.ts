@@ -22,6 +22,7 @@ const ownKey = 'settings.user.roles.edit'
 export const roles = defineResource({
   noun: 'role',
   table: 'roles',
+  externalIds: { table: 'role_external_ids', column: 'role_id' },
   namedBy: { keys: { name: nameKey } },
   operations: { list: 'listRoles', get: 'getRole', create: 'createRole', update: 'updateRole', delete: 'deleteRole' },
   rows: (ctx, db) =>
@@ -57,10 +58,12 @@ export const roles = defineResource({
     permission_type: row.permission_type as Schema<'Role'>['permission_type'],
     permissions: row.permission_type === 'all' ? null : (grantedKeys(row) as Schema<'PermissionKey'>[]),
     users_count: Number(row.users_count),
+    external_ids: {},
     created_at: row.created_at,
     updated_at: row.updated_at,
     version: row.version,
   }),
+  beforeExternalIds: async (ctx, row) => requirePermissionsOf(await withCurrentCaller(ctx), row),
   beforeDelete: async (ctx, row) => {
     requirePermissionsOf(await withCurrentCaller(ctx), row)
     if (row.id === ctx.user?.roleId) throw isProtected('This is your own role.')

@@ -8,6 +8,7 @@ export const sources = defineResource({
     table: 'lead_sources',
     entity: 'sources',
     column: 'lead_source_id',
+    externalIds: { table: 'source_external_ids', column: 'source_id' },
   }),
   operations: {
     list: 'listSources',

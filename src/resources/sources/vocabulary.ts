@@ -6,7 +6,7 @@ import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import type { SqlCaller } from '../../kernel/query/caller-query.ts'
 import { textField } from '../../kernel/query/filter.ts'
-import type { Writing } from '../../kernel/resource/define-resource.ts'
+import type { ExternalIdTable, Writing } from '../../kernel/resource/define-resource.ts'
 import { nameKey } from '../../kernel/resource/named-references.ts'
 import { uniqueName } from '../../kernel/resource/references.ts'
 import { leadsCount, refuseLastOrUsed } from './usage.ts'
@@ -17,6 +17,7 @@ interface Vocabulary {
   /** The last segment of the list path, such as `sources`. */
   entity: 'sources' | 'types'
   column: 'lead_source_id' | 'lead_type_id'
+  externalIds: ExternalIdTable
 }
 
 interface Row {
@@ -29,9 +30,10 @@ interface Row {
 }
 
 /** Returns the definition without `operations`. */
-export const defineVocabulary = ({ noun, table, entity, column }: Vocabulary) => ({
+export const defineVocabulary = ({ noun, table, entity, column, externalIds }: Vocabulary) => ({
   noun,
   table,
+  externalIds,
   namedBy: { keys: { name: nameKey }, isShown: true as const },
   rows: (ctx: SqlCaller, db: Db) =>
     db
@@ -49,6 +51,7 @@ export const defineVocabulary = ({ noun, table, entity, column }: Vocabulary) =>
     id: row.id,
     name: row.name,
     leads_count: Number(row.leads_count),
+    external_ids: {},
     created_at: row.created_at,
     updated_at: row.updated_at,
     version: row.version,

@@ -27,6 +27,7 @@ const paletteColor = (key: string): string =>
 export const tags = defineResource({
   noun: 'tag',
   table: 'tags',
+  externalIds: { table: 'tag_external_ids', column: 'tag_id' },
   namedBy: { keys: { name: nameKey }, isShown: true },
   operations: { list: 'listTags', get: 'getTag', create: 'createTag', update: 'updateTag', delete: 'deleteTag' },
   rows: (_caller, db) =>
@@ -65,6 +66,7 @@ export const tags = defineResource({
     color: row.color,
     user_id: row.user_id,
     user: userRef(row.user_id, row.user_name, row.user_email, pictureUrl(ctx, row.user_image)),
+    external_ids: {},
     created_at: row.created_at,
     updated_at: row.updated_at,
     version: row.version,

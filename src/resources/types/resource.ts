@@ -8,6 +8,7 @@ export const types = defineResource({
     table: 'lead_types',
     entity: 'types',
     column: 'lead_type_id',
+    externalIds: { table: 'type_external_ids', column: 'type_id' },
   }),
   operations: { list: 'listTypes', get: 'getType', create: 'createType', update: 'updateType', delete: 'deleteType' },
 })

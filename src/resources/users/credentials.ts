@@ -29,8 +29,12 @@ export type WithPasswordHash<B> = B & { password_hash?: string }
  * hashing takes tens of milliseconds.
  */
 export async function withPasswordHash<B extends Credentials>(ctx: Context, body: B): Promise<WithPasswordHash<B>> {
-  if (body.password === undefined) return body
-  return { ...body, password_hash: await hashPassword(ctx.services.config, body.password) }
+  return { ...body, ...(await passwordHashOf(ctx, body)) }
+}
+
+/** Returns the key that `withPasswordHash` adds, if the body has a password. */
+export async function passwordHashOf(ctx: Context, { password }: Credentials): Promise<{ password_hash?: string }> {
+  return password === undefined ? {} : { password_hash: await hashPassword(ctx.services.config, password) }
 }
 
 type Finding = Pick<Writing<unknown>, 'ctx' | 'errors'>

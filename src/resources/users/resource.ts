@@ -13,6 +13,7 @@ import type { SqlCaller } from '../../kernel/query/caller-query.ts'
 import { foldedField, linkedField, textField, valueField } from '../../kernel/query/filter.ts'
 import { visible } from '../../kernel/query/visibility.ts'
 import { defineResource, type Resource, type Writing } from '../../kernel/resource/define-resource.ts'
+import { upsertHandler } from '../../kernel/resource/external-ids.ts'
 import { massDelete, massUpdate } from '../../kernel/resource/mass.ts'
 import { nameKey } from '../../kernel/resource/named-references.ts'
 import { checkReference, checkReferences, expandReferences } from '../../kernel/resource/references.ts'
@@ -26,8 +27,8 @@ import { groupsOf, setMembers } from '../groups/members.ts'
 import { groups } from '../groups/resource.ts'
 import { roles } from '../roles/resource.ts'
 import { deferredReply } from '../system/jobs.ts'
-import { checkAuthority, checkDeletable, type GovernedUser } from './authority.ts'
-import { checkCredentials, endAccess, type WithPasswordHash, withPasswordHash } from './credentials.ts'
+import { checkAuthority, checkDeletable, type GovernedUser, requireAuthorityOver } from './authority.ts'
+import { checkCredentials, endAccess, passwordHashOf, type WithPasswordHash, withPasswordHash } from './credentials.ts'
 import { checkPicture, picturePath, pictureUrl, setPicture } from './picture.ts'
 import { checkSuccessor, countOwned, disown, type OwnedResource, ownerChanges } from './reassign.ts'
 import { requireOwnGroups, requireWithinView } from './view-ceiling.ts'
@@ -56,6 +57,7 @@ const rows = (ctx: SqlCaller, db: Context['db']) =>
 const baseUsers = defineResource({
   noun: 'user',
   table: 'users',
+  externalIds: { table: 'user_external_ids', column: 'user_id' },
   namedBy: {
     keys: { name: nameKey, email: { column: 'email_key', keyOf: fold } },
     isShown: true,
@@ -126,6 +128,7 @@ const baseUsers = defineResource({
     groups: [],
     image: picturePath(row.image_file_id),
     image_url: pictureUrl(ctx, row.image_file_id),
+    external_ids: {},
     created_at: row.created_at,
     updated_at: row.updated_at,
     version: row.version,
@@ -141,6 +144,7 @@ const baseUsers = defineResource({
     }
     await expandReferences(ctx, replies, include, { role: () => roles, groups: () => groups })
   },
+  beforeExternalIds: async (ctx, row) => requireAuthorityOver(await withCurrentCaller(ctx), row),
   beforeDelete: async (ctx, row) => {
     await checkDeletable(ctx, row)
     await endAccess(ctx, row.id)
@@ -241,11 +245,21 @@ export const users = {
 /** Creates a user. A user without a password gets an e-mail with a link for choosing one. */
 const createUser: Handler<'createUser'> = inSteps(async (ctx, input) => {
   const body = await withPasswordHash(ctx, input.body)
-  return answering(ctx, async (ctx) => {
-    const reply = await baseUsers.handlers.createUser(ctx, { ...input, body })
-    if (body.password === undefined) await enqueue(ctx, passwordLink, { user_id: reply.data.id })
-    return reply
-  })
+  return answering(ctx, (ctx) => createWithLink(ctx, { ...input, body }))
+})
+
+const createWithLink: Handler<'createUser'> = async (ctx, input) => {
+  const reply = await baseUsers.handlers.createUser(ctx, input)
+  if (input.body.password === undefined) await enqueue(ctx, passwordLink, { user_id: reply.data.id })
+  return reply
+}
+
+const upsertUser: Handler<'upsertUser'> = upsertHandler(baseUsers, {
+  create: 'createUser',
+  update: 'updateUser',
+  creating: createWithLink,
+  updating: baseUsers.handlers.updateUser,
+  prepare: passwordHashOf,
 })
 
 /** The successor is null when the records of the user get no owner. */
@@ -317,6 +331,7 @@ const deleteUser =
 export const userHandlers = (owned: () => readonly OwnedResource[], removal: RemovalJob<Departure>) =>
   ({
     createUser,
+    upsertUser,
     updateUser: async (ctx, input) =>
       baseUsers.handlers.updateUser(ctx, { ...input, body: await withPasswordHash(ctx, input.body) }),
     deleteUser: deleteUser(owned, removal),
