@@ -30,6 +30,8 @@ export function reportFailure(error: unknown): void {
 function sentenceOf(error: unknown): string {
   if ((error as NodeJS.ErrnoException | null)?.code === 'EMFILE')
     return `This process may open only ${maxDescriptors() ?? 'few'} files, and a server needs ${minDescriptors}. Allow more, for example with ulimit -n 1024 or LimitNOFILE=.`
+  if (String((error as NodeJS.ErrnoException | null)?.code).startsWith('SQLITE_BUSY'))
+    return 'Another program has locked the database. End that program or wait for it, then try again.'
   if (error instanceof Problem && error.more.errors) {
     return Object.entries(error.more.errors)
       .map(([field, sentences]) => `${field}: ${sentences.join(' ')}`)
@@ -39,6 +41,7 @@ function sentenceOf(error: unknown): string {
   const isOurs =
     error instanceof CommandError ||
     error instanceof Problem ||
-    (error instanceof Error && ['ConfigError', 'UnknownMigrationError', 'MissingProgramError'].includes(error.name))
+    (error instanceof Error &&
+      ['ConfigError', 'UnknownMigrationError', 'MissingProgramError', 'UnbuiltError'].includes(error.name))
   return isOurs ? message : `${message.replace(/([^.!?])$/, '$1.')} (ACCORD_LOG_LEVEL=debug shows more.)`
 }
