@@ -16,16 +16,35 @@ export class CommandError extends Error {
 /** The exit code for a command line that cannot be understood. */
 const usageExitCode = 2
 
-export function reportFailure(error: unknown): void {
+/**
+ * Returns whether the command line asks for JSON. A command line that cannot be understood has no
+ * options yet, so the words are searched.
+ */
+export const wantsJson = (words: readonly string[] = process.argv): boolean => words.includes('--json')
+
+/** Prints the failure as a sentence or, with --json, as one line of JSON, and sets the exit code. */
+export function reportFailure(error: unknown, isJson = wantsJson()): void {
   if (error instanceof CommanderError) {
-    // commander has already printed its message, or the requested help or version.
+    // commander has already printed its message, or the requested help or version. With --json it
+    // prints no message (program.ts).
     process.exitCode = error.exitCode === 0 ? 0 : usageExitCode
+    if (isJson && error.exitCode !== 0)
+      console.error(JSON.stringify({ error: error.message.replace(/^error: /, '').replaceAll('\n', ' ') }))
     return
   }
-  console.error(sentenceOf(error))
+  console.error(isJson ? JSON.stringify(failureOf(error)) : sentenceOf(error))
   if (isDebugging()) console.error(error)
   process.exitCode = 1
 }
+
+/** Returns the failure for a program. `code` and `errors` are those of the API. */
+const failureOf = (error: unknown) => ({
+  error: sentenceOf(error),
+  ...(error instanceof Problem && {
+    code: error.code,
+    ...(error.more.errors && { errors: error.more.errors }),
+  }),
+})
 
 function sentenceOf(error: unknown): string {
   if ((error as NodeJS.ErrnoException | null)?.code === 'EMFILE')

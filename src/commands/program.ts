@@ -5,6 +5,7 @@ import { Command, Option } from 'commander'
 import { settingsHelp } from '../config/settings-text.ts'
 import { abilityAreas } from '../contract/operations.gen.ts'
 import { version } from '../installation/package-info.ts'
+import { wantsJson } from './command-error.ts'
 import { jsonOption, readEnvironment, withExamples } from './command-parts.ts'
 import { addImportCommand } from './import-command.ts'
 
@@ -20,7 +21,8 @@ export function createProgram(): Command {
     .exitOverride()
     .description('Accord CRM: a self-hosted CRM REST API whose OpenAPI contract is the product.')
     .version(version)
-    .showHelpAfterError('(accord --help lists the commands)')
+    .showHelpAfterError(wantsJson() ? false : '(accord --help lists the commands)')
+    .configureOutput(wantsJson() ? { outputError: () => undefined } : {})
     .addHelpText('after', exitCodes)
     .addHelpText(
       'after',

@@ -240,8 +240,8 @@ export async function assertUnused(config: Config): Promise<void> {
 export function assertNotOpen(database: string): void {
   if (!existsSync(database) || checkpointIfUnused(database)) return
   const holders = processesWithOpen(database)
-  const whose = holders.length === 0 ? '' : `: ${holders.join(', ')}`
+  const whose = holders.length === 0 ? '' : `, ${holders.join(', ')},`
   throw new CommandError(
-    `A server, a worker or another program has ${database} open${whose}. Stop it first; nothing was changed.`,
+    `A server, a worker or another program${whose} has ${database} open. Stop it first; nothing was changed.`,
   )
 }
