@@ -38,6 +38,10 @@ function runScript(...args) {
   if (status !== 0) process.exit(status ?? 1)
 }
 
+if (!existsSync(join('node_modules', 'tsx'))) {
+  console.error('The packages are not installed. Run: npm ci')
+  process.exit(1)
+}
 const sources = hashSources()
 const reason = reasonToBuild(sources)
 if (reason === null) console.log('The build in dist is up to date; starting it.')

@@ -3,4 +3,13 @@
 // enough.
 import './node-version.mjs'
 
-await import('./command-line.ts')
+try {
+  await import('./command-line.ts')
+} catch (error) {
+  if (!(error instanceof Error && 'code' in error && error.code === 'ERR_MODULE_NOT_FOUND')) throw error
+  const [what = ''] = error.message.split('\n')
+  process.stderr.write(
+    `A part of the program is missing: ${what}. In a checkout run: npm ci. Otherwise install the package again.\n`,
+  )
+  process.exit(1)
+}

@@ -111,17 +111,19 @@ export async function probePostgres(
 }
 
 /**
- * Returns the schema of the tables, and whether servers or workers are connected. Processes that
- * connect through a pooler may be missed.
+ * Returns the schema of the tables, and whether servers or workers are connected, with their
+ * addresses. Processes that connect through a pooler may be missed.
  */
-export async function findServerUse(url: string): Promise<{ schema: string; isOpen: boolean }> {
+export async function findServerUse(url: string): Promise<{ schema: string; isOpen: boolean; clients: string[] }> {
   const client = await connectAsCommand(url)
   try {
-    const { rows } = await client.query<{ schema: string; isOpen: boolean }>(
-      `select current_schema() as schema, exists (select from pg_stat_activity where datname = current_database()
-      and pid <> pg_backend_pid() and application_name = 'accord') as "isOpen"`,
+    const { rows } = await client.query<{ schema: string; clients: string[] }>(
+      `select current_schema() as schema, array(select distinct coalesce(host(client_addr), 'a local socket')
+      from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()
+      and application_name = 'accord') as clients`,
     )
-    return rows[0] ?? { schema: '', isOpen: false }
+    const { schema, clients } = rows[0] ?? { schema: '', clients: [] }
+    return { schema, isOpen: clients.length > 0, clients }
   } finally {
     await client.end()
   }

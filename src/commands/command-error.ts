@@ -16,20 +16,41 @@ export class CommandError extends Error {
 /** The exit code for a command line that cannot be understood. */
 const usageExitCode = 2
 
-export function reportFailure(error: unknown): void {
+/**
+ * Returns whether the command line asks for JSON. A command line that cannot be understood has no
+ * options yet, so the words are searched.
+ */
+export const wantsJson = (words: readonly string[] = process.argv): boolean => words.includes('--json')
+
+/** Prints the failure as a sentence or, with --json, as one line of JSON, and sets the exit code. */
+export function reportFailure(error: unknown, isJson = wantsJson()): void {
   if (error instanceof CommanderError) {
-    // commander has already printed its message, or the requested help or version.
+    // commander has already printed its message, or the requested help or version. With --json it
+    // prints no message (program.ts).
     process.exitCode = error.exitCode === 0 ? 0 : usageExitCode
+    if (isJson && error.exitCode !== 0)
+      console.error(JSON.stringify({ error: error.message.replace(/^error: /, '').replaceAll('\n', ' ') }))
     return
   }
-  console.error(sentenceOf(error))
+  console.error(isJson ? JSON.stringify(failureOf(error)) : sentenceOf(error))
   if (isDebugging()) console.error(error)
   process.exitCode = 1
 }
 
+/** Returns the failure for a program. `code` and `errors` are those of the API. */
+const failureOf = (error: unknown) => ({
+  error: sentenceOf(error),
+  ...(error instanceof Problem && {
+    code: error.code,
+    ...(error.more.errors && { errors: error.more.errors }),
+  }),
+})
+
 function sentenceOf(error: unknown): string {
   if ((error as NodeJS.ErrnoException | null)?.code === 'EMFILE')
     return `This process may open only ${maxDescriptors() ?? 'few'} files, and a server needs ${minDescriptors}. Allow more, for example with ulimit -n 1024 or LimitNOFILE=.`
+  if (String((error as NodeJS.ErrnoException | null)?.code).startsWith('SQLITE_BUSY'))
+    return 'Another program has locked the database. End that program or wait for it, then try again.'
   if (error instanceof Problem && error.more.errors) {
     return Object.entries(error.more.errors)
       .map(([field, sentences]) => `${field}: ${sentences.join(' ')}`)
@@ -39,6 +60,7 @@ function sentenceOf(error: unknown): string {
   const isOurs =
     error instanceof CommandError ||
     error instanceof Problem ||
-    (error instanceof Error && ['ConfigError', 'UnknownMigrationError', 'MissingProgramError'].includes(error.name))
+    (error instanceof Error &&
+      ['ConfigError', 'UnknownMigrationError', 'MissingProgramError', 'UnbuiltError'].includes(error.name))
   return isOurs ? message : `${message.replace(/([^.!?])$/, '$1.')} (ACCORD_LOG_LEVEL=debug shows more.)`
 }

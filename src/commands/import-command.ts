@@ -29,6 +29,8 @@ export function addImportCommand(program: Command): void {
       )
       .option('--omit-invalid-cells', 'import a row without the invalid cells of its optional fields')
       .option('--map <header=field...>', 'the field of a column; nothing after = leaves the column out')
+      .option('--create-attributes', 'make custom attributes of the columns that fill no field')
+      .option('--dry-run', 'check the file, show what would be imported and created, and change nothing')
       .option('--separator <character>', 'column separator: , ; | or \\t; default: that of the file')
       .option('--encoding <name>', 'character encoding, such as windows-1252; default: that of the file')
       .addOption(new Option('--date-format <order>', 'order of day, month and year').choices(['dmy', 'mdy', 'ymd']))
@@ -39,11 +41,13 @@ export function addImportCommand(program: Command): void {
     'accord import persons.csv --type persons',
     "accord import leads.csv --type leads --separator ';' --skip-errors --as ada@example.com",
     'accord import accounts.xlsx --type organizations --map Company=name --map Remarks= --yes',
+    'accord import contacts.csv --type persons --create-attributes --dry-run',
   )
     .addHelpText(
       'after',
       '\nAt a terminal, the command shows what it found out about a file with other headers, dates or numbers,\n' +
-        'and asks. Elsewhere such a file needs --yes or the options. Invalid rows are written beside the file,\n' +
+        'and asks. Elsewhere it says so first, and such a file needs --yes or the options. --create-attributes\n' +
+        'guesses number, date, boolean or text from the first rows; --map Header= leaves a column out. Invalid rows are written beside the file,\n' +
         'in its format, with their errors.',
     )
     .action(async (file, options) => (await import('./import.ts')).importCommand(readEnvironment(), file, options))

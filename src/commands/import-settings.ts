@@ -67,14 +67,45 @@ const isSpecial = ({ date_format, decimal_separator, header_row, mapping }: Sett
 export async function chooseSettings(
   analysis: Analysis,
   given: Partial<Settings>,
-  { yes = false, isTerminal }: { yes?: boolean | undefined; isTerminal: boolean },
+  { yes = false, isTerminal, tell }: ChoiceOptions,
 ): Promise<Partial<Settings> | null> {
   const { field_separator, encoding } = analysis.settings
   const suggested = suggestedSettings(analysis, given)
-  if (!isSpecial(suggested) || !(yes || isTerminal)) return { field_separator, encoding, ...given }
-  show(analysis, suggested)
+  const isPlain = !isSpecial(suggested)
+  if (isTerminal && !isPlain) show(analysis, suggested)
+  else if (!isTerminal)
+    for (const line of [...describeSettings(analysis, suggested), ...wayOn(suggested, yes)]) tell(line)
+  if (isPlain || !(yes || isTerminal)) return { field_separator, encoding, ...given }
   return yes ? suggested : confirm(analysis, suggested)
 }
+
+interface ChoiceOptions {
+  yes?: boolean | undefined
+  isTerminal: boolean
+  /** Prints a line about the file where nobody can answer a question. */
+  tell(line: string): void
+}
+
+/** Returns lines that say how to import other columns, and whether the settings apply. */
+function wayOn(suggested: Settings, yes: boolean): string[] {
+  const left = Object.entries(suggested.mapping).flatMap(([header, field]) => (field === null ? header : []))
+  return [
+    ...(left.length > 0
+      ? [
+          `Left out: ${left.join(', ')}. --map Header=field imports such a column, --create-attributes makes custom attributes of them.`,
+        ]
+      : []),
+    ...(isSpecial(suggested) && !yes
+      ? [
+          'This needs --yes. Without it, each header must be the name of a field, and dates and numbers those of the API.',
+        ]
+      : []),
+  ]
+}
+
+/** Returns the suggested mapping, changed by the options. */
+export const suggestedMapping = (analysis: Analysis, given: Partial<Settings>): Mapping =>
+  suggestedSettings(analysis, given).mapping
 
 const question = 'Import like this? [Y/n, or Header=field to change a column] '
 

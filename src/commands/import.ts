@@ -16,7 +16,14 @@ import { runNow } from '../resources/data-transfer/run/start-run.ts'
 import { analyzeFile } from '../resources/data-transfer/suggest-settings/analyze-file.ts'
 import { CommandError } from './command-error.ts'
 import { actor, asSystem } from './context.ts'
-import { chooseSettings, describeSettings, givenSettings, type SettingsOptions } from './import-settings.ts'
+import { attributeLine, createAttributes, plannedAttributes } from './import-attributes.ts'
+import {
+  chooseSettings,
+  describeSettings,
+  givenSettings,
+  type SettingsOptions,
+  suggestedMapping,
+} from './import-settings.ts'
 import { showProgress } from './progress.ts'
 import { counted, type ReportOptions, report } from './report.ts'
 
@@ -27,6 +34,8 @@ interface Options extends ReportOptions, SettingsOptions {
   allowedErrors: string
   replaceLists?: boolean
   omitInvalidCells?: boolean
+  createAttributes?: boolean
+  dryRun?: boolean
   as?: string
 }
 
@@ -37,24 +46,34 @@ export async function importCommand(config: Config, path: string, options: Optio
   await asSystem(config, async (system) => {
     const ctx = { ...system, user: await actor(system, config, options.as) }
     const created = await create(ctx, path, options)
-    const analysis = await analyzeFile(ctx, await findImport(ctx, created.id))
-    const isTerminal = process.stdin.isTTY === true && process.stderr.isTTY === true && !options.json
+    // With --json the standard output has only the result.
+    const progress = options.json ? process.stderr : process.stdout
+    if (!options.json) console.log(`Import ${created.id}: ${basename(path)}, ${created.type}`)
     const given = readBody(ctx, config, 'updateImport', givenSettings(options)) as Body<'updateImport'>
-    const settings = await chooseSettings(analysis, given as never, { yes: options.yes, isTerminal })
+    const { analysis, planned } = await analyze(ctx, created.id, given as Given, options)
+    const isTerminal = process.stdin.isTTY === true && process.stderr.isTTY === true && !options.json
+    const tell = (line: string): void => (options.json ? undefined : console.log(line))
+    const settings = await chooseSettings(analysis, given as Given, { yes: options.yes, isTerminal, tell })
     if (settings === null) {
       await imports.remove(ctx, created.id)
       throw new CommandError('Nothing was imported.')
     }
     await imports.update(ctx, created.id, settings)
-    // With --json the standard output has only the result.
-    const progress = options.json ? process.stderr : process.stdout
-    if (!options.json) console.log(`Import ${created.id}: ${basename(path)}, ${created.type}`)
     const validated = await showProgress('Validating', progress, (onProgress) =>
       runNow(ctx, created.id, 'validate', { onProgress, after: ctx.time }),
     )
     if (validated.state !== 'validated') {
-      await failed(ctx, path, options, validated, 'The file cannot be imported; nothing was changed.')
+      const changed = planned.length > 0 && !options.dryRun ? 'only the attributes were created' : 'nothing was changed'
+      await failed(ctx, path, options, validated, `The file cannot be imported; ${changed}.`)
       if (validated.errors.some(({ code }) => code === 'invalid_header')) suggest(analysis)
+      return
+    }
+    if (options.dryRun) {
+      await imports.remove(ctx, created.id)
+      report(options, { ...resultOf(validated), attributes: planned, dry_run: true }, [
+        'Nothing was imported (--dry-run).',
+      ])
+      tellErrors(ctx, validated, { error_file: null, omitted_file: null })
       return
     }
     const done = await showProgress('Importing', progress, (onProgress) =>
@@ -72,6 +91,29 @@ export async function importCommand(config: Config, path: string, options: Optio
     tellErrors(ctx, done, files)
   })
 }
+
+type Given = Partial<Schema<'ImportAnalysis'>['settings']>
+
+/**
+ * Analyzes the file. With --create-attributes, it creates the attributes of the columns that fill
+ * no field and analyzes the file again; a dry run only tells them.
+ */
+async function analyze(ctx: Context, id: number, given: Given, options: Options) {
+  const row = await findImport(ctx, id)
+  const analysis = await analyzeFile(ctx, row)
+  if (!options.createAttributes) return { analysis, planned: [] }
+  const kept = new Set(Object.keys(given.mapping ?? {}))
+  const planned = await plannedAttributes(ctx, row, suggestedMapping(analysis, given), kept)
+  if (!options.json) {
+    console.log(planned.length === 0 ? 'No column is left for a custom attribute.' : attributesTitle(options.dryRun))
+    for (const each of planned) console.log(attributeLine(each))
+  }
+  if (options.dryRun || planned.length === 0) return { analysis, planned }
+  await createAttributes(ctx, row, planned)
+  return { analysis: await analyzeFile(ctx, row), planned }
+}
+
+const attributesTitle = (isDry = false): string => (isDry ? 'Would be created:' : 'Created:')
 
 /** Prints the suggested settings for a file with unknown headers. */
 function suggest(analysis: Schema<'ImportAnalysis'>): void {

@@ -1,7 +1,7 @@
 // Opens the store of an installed data folder. Throws when there is no database or when migrations
 // are pending.
 import { pendingMigrations } from '../../db/migrate.ts'
-import { displayUrl, engineOf, type Store, storeExists } from '../../db/store.ts'
+import { displayUrl, engineOf, isInMemory, type Store, storeExists } from '../../db/store.ts'
 import type { Config } from '../config/config.ts'
 import { openData } from '../installation/data-folder.ts'
 import { assertNotLost } from '../installation/installation.ts'
@@ -17,6 +17,18 @@ export async function withInstalled<T>(config: Config, work: (store: Store) => P
   } finally {
     await store.close()
   }
+}
+
+/**
+ * Throws when a server would serve a database without an administrator, because nothing was
+ * installed. A database in memory cannot be installed before the server starts.
+ */
+export async function assertServable(config: Config): Promise<void> {
+  const { dataDir, databaseUrl } = config
+  if (isInMemory(databaseUrl) || (await assertNotLost(config)).state !== 'empty') return
+  throw new CommandError(
+    `Nothing is installed in ${dataDir}, and the database ${displayUrl(databaseUrl)} is empty. Run: accord start, which installs and serves. If an installation exists elsewhere, set ACCORD_DATA_DIR to its folder.`,
+  )
 }
 
 /** Throws when the database is lost, or when there is no database yet. */

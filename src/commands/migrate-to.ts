@@ -6,7 +6,8 @@ import { TransferError } from '../../db/transfer/transfer-error.ts'
 import type { Config } from '../config/config.ts'
 import { presentSecret } from '../installation/data-folder.ts'
 import { openFiles } from '../installation/open-files.ts'
-import { systemClock } from '../kernel/runtime/clock.ts'
+import { workingProcesses } from '../jobs/locks.ts'
+import { stamp, systemClock } from '../kernel/runtime/clock.ts'
 import { createAllIndexes } from '../resources/attributes/indexes.ts'
 import { comparedTotals } from '../resources/leads/stage-totals.ts'
 import { comparedCounts } from '../resources/sources/usage.ts'
@@ -24,7 +25,10 @@ export async function migrateToCommand(config: Config, url: string, { json = fal
   await assertInstalled(config)
   await assertUnused(config)
   const begun = systemClock.now().getTime()
-  const result = await withInstalled(config, (source) => copyTo(source, url))
+  const result = await withInstalled(config, async (source) => {
+    await assertNobodyWorks(source)
+    return copyTo(source, url)
+  })
   const rows = Object.values(result.tables).reduce((sum, table) => sum + table.rows, 0)
   const [from, to] = [withoutPassword(config.databaseUrl), withoutPassword(url)]
   if (json) {
@@ -44,6 +48,20 @@ export async function migrateToCommand(config: Config, url: string, { json = fal
       ? `${config.dataDir} has no secret: copy the secret of the installation there.`
       : `The secret stays in ${config.dataDir}.`
   console.log(`Files stay in ${place}. ${secret} The old database ${from} is unchanged.`)
+}
+
+/**
+ * Throws when a server or worker holds a lock or a lease of a job, also if it is on another machine
+ * or behind a pooler, where `assertUnused` does not see its connection. What it writes during the
+ * copy would be lost.
+ */
+async function assertNobodyWorks(source: Store): Promise<void> {
+  const working = await workingProcesses(source, stamp(systemClock.now()))
+  if (working.length === 0) return
+  const holders = working.map(({ process, until }) => `${process} (until ${until})`).join(', ')
+  throw new CommandError(
+    `A server or worker holds a lease in ${withoutPassword(source.url)}: ${holders}. Stop it and run this again. If it has crashed, wait until its lease ends. Nothing was changed.`,
+  )
 }
 
 async function copyTo(source: Store, url: string) {

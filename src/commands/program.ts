@@ -5,6 +5,7 @@ import { Command, Option } from 'commander'
 import { settingsHelp } from '../config/settings-text.ts'
 import { abilityAreas } from '../contract/operations.gen.ts'
 import { version } from '../installation/package-info.ts'
+import { wantsJson } from './command-error.ts'
 import { jsonOption, readEnvironment, withExamples } from './command-parts.ts'
 import { addImportCommand } from './import-command.ts'
 
@@ -20,7 +21,8 @@ export function createProgram(): Command {
     .exitOverride()
     .description('Accord CRM: a self-hosted CRM REST API whose OpenAPI contract is the product.')
     .version(version)
-    .showHelpAfterError('(accord --help lists the commands)')
+    .showHelpAfterError(wantsJson() ? false : '(accord --help lists the commands)')
+    .configureOutput(wantsJson() ? { outputError: () => undefined } : {})
     .addHelpText('after', exitCodes)
     .addHelpText(
       'after',
@@ -86,6 +88,26 @@ function addServerCommands(program: Command): void {
       '\nThe demo listens on this machine only, reads no settings and no .env, and leaves nothing behind.',
     )
     .action(async (options) => (await import('./demo/demo.ts')).demoCommand(options))
+
+  withExamples(
+    program
+      .command('listen')
+      .description('forward the events of this installation to a local address, signed like webhooks; for development')
+      .argument('<url>', 'the address of the receiver, such as http://127.0.0.1:3000/hook')
+      .option('--events <patterns>', 'comma-separated names of events; * stands for any segment', '*')
+      .option('--since <id>', 'begin with the stored events after this event id; default: only new events')
+      .option('--as <email>', 'user whose visible events are sent; default: ACCORD_ADMIN_EMAIL')
+      .addOption(jsonOption()),
+    'accord listen http://127.0.0.1:3000/hook',
+    'accord listen http://localhost:3000/hook --events lead.create.after,person.*.after',
+  )
+    .addHelpText(
+      'after',
+      '\nIt reads the event log of the database, so it needs no webhook and no setting, and goes on while the server\n' +
+        'restarts. Body, headers and signature are those of a webhook; the printed secret is the same each time. An\n' +
+        'event that the receiver does not accept is not sent again; --since sends it once more.',
+    )
+    .action(async (url, options) => (await import('./listen.ts')).listenCommand(readEnvironment(), url, options))
 
   withExamples(
     program

@@ -7,6 +7,7 @@ import { isMember, joinSupervisor } from '../processes/member.ts'
 import { superviseProcesses } from '../processes/supervisor.ts'
 import { closeOnSignals, startServer } from '../server.ts'
 import { CommandError, reportFailure } from './command-error.ts'
+import { assertServable } from './installed-store.ts'
 import { serveCommand } from './serve.ts'
 
 export interface ServeOptions {
@@ -22,7 +23,10 @@ export async function serveProcessesCommand(read: () => Config, options: ServeOp
   const config = read()
   const count = readCount(config, options.processes)
   if (count === 1) await serveCommand(config)
-  else superviseProcesses(config, count)
+  else {
+    await assertServable(config)
+    superviseProcesses(config, count)
+  }
 }
 
 /**

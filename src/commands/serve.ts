@@ -6,8 +6,10 @@ import { signInPath } from '../http/home/links.ts'
 import { openData } from '../installation/data-folder.ts'
 import { closeOnSignals, type Running, startServer } from '../server.ts'
 import { type Installed, install, isEmpty, passwordText } from './install/install.ts'
+import { assertServable } from './installed-store.ts'
 
 export async function serveCommand(config: Config): Promise<Running> {
+  await assertServable(config)
   const running = await startServer(config)
   closeOnSignals(running)
   return running

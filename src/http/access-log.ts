@@ -47,21 +47,26 @@ export const logging = ({ logLevel, logFormat }: Config, lines?: LogSink): Loggi
           redact: ['req.headers.authorization', 'req.headers.cookie'],
           serializers: { err: errorOf },
           hooks: { streamWrite: redactLine },
-          stream: lines ?? bufferedSink(standardOutput, formatOf(logFormat)),
+          stream: lines ?? standardSink(logFormat),
         },
   logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'request_id' }),
 })
 
-/** Returns the format of the lines on the standard output: text at a terminal, JSON elsewhere. */
-function formatOf(logFormat: Config['logFormat']): (line: string) => string {
+/**
+ * Returns the log of the standard output: text at a terminal, JSON elsewhere. At a terminal each
+ * line is written at once, so that the lines before the addresses of `accord start` stay there.
+ */
+function standardSink(logFormat: Config['logFormat']): LogSink {
   const isTerminal = process.stdout.isTTY === true
-  return logFormat === 'text' || (logFormat === 'auto' && isTerminal) ? textLog(isTerminal) : (line) => line
+  const isText = logFormat === 'text' || (logFormat === 'auto' && isTerminal)
+  return bufferedSink(standardOutput, isText ? textLog(isTerminal) : undefined, isTerminal ? trace : warning)
 }
 
 /** Creates a log for a process without a server. */
 export const createLog = (config: Config): FastifyBaseLogger => Fastify(logging(config)).log
 
 const flushMs = 10
+const trace = 10
 const warning = 40
 /** The maximum number of bytes that may wait for a slow reader of the log. */
 const maxWaiting = 1024 * 1024
@@ -85,7 +90,7 @@ export function wholeLines(text: Buffer): number {
 
 /**
  * Returns a buffered log destination, because a write for each line would cost as much as a simple
- * request. Warnings and errors are written immediately. When the reader is slow or the disk is
+ * request. Lines of at least the level `immediate` are written immediately. When the reader is slow or the disk is
  * full, lines are dropped instead of blocking the server. `format` converts a JSON line to the
  * written text. pino.destination is not used, because its flushSync overtakes a write in progress
  * and blocks the event loop while a pipe is full.
@@ -93,6 +98,7 @@ export function wholeLines(text: Buffer): number {
 export function bufferedSink(
   output: number = standardOutput,
   format: (line: string) => string = (line) => line,
+  immediate: number = warning,
 ): LogSink {
   let waiting: Buffer[] = []
   let bytes = 0
@@ -120,7 +126,7 @@ export function bufferedSink(
       waiting.push(text)
       bytes += text.length
       const level = Number(/^\{"level":(\d+)/.exec(line)?.[1] ?? warning)
-      if (level >= warning) flush()
+      if (level >= immediate) flush()
       else due ??= setTimeout(flush, flushMs).unref()
     },
   }

@@ -4,6 +4,8 @@ import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync, realpathSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { makeFolder } from '../../db/disk.ts'
+import { processesWithOpen } from '../../db/open-processes.ts'
+import { storageFaultOf } from '../../db/storage-errors.ts'
 import { databaseFile, displayUrl, openStore, type Store, type StoreOptions } from '../../db/store.ts'
 import { type Config, ConfigError } from '../config/config.ts'
 import { accessProblem, isDiskFull } from './access-problems.ts'
@@ -77,10 +79,19 @@ export async function openData(config: Config): Promise<Store> {
       )
     throw configError(
       'ACCORD_DATABASE_URL',
-      `is ${displayUrl(config.databaseUrl)}, which cannot be opened: ${messageOf(cause)}.`,
+      `is ${displayUrl(config.databaseUrl)}, which ${lockOf(config, cause) ?? `cannot be opened: ${messageOf(cause)}.`}`,
       cause,
     )
   }
+}
+
+/** Returns the end of the sentence about a database that another program has locked, or null. */
+function lockOf({ databaseUrl }: Config, cause: unknown): string | null {
+  const file = databaseFile(databaseUrl)
+  if (file === null || storageFaultOf(cause) !== 'busy') return null
+  const holders = processesWithOpen(file)
+  const whose = holders.length === 0 ? '' : `: ${holders.join(', ')}`
+  return `another program has locked${whose}. End that program or wait for it, then try again. Nothing was changed.`
 }
 
 /** Returns the configured or stored secret, or null. */

@@ -1,7 +1,7 @@
 // Detects a lost database: missing, empty or from another installation. Without this check, the
 // server would create a new database, and the cleanup would delete all uploaded files, because the
 // new database does not refer to them.
-import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { type FoundInstallation, findInstallation } from '../../db/installation.ts'
 import { storageFaultOf } from '../../db/storage-errors.ts'
@@ -102,6 +102,8 @@ const emptinessOf = ({ databaseUrl }: Config, seen: readonly string[]): string =
  * database server.
  */
 export async function assertNotLost(config: Config): Promise<FoundInstallation> {
+  if (statSync(config.dataDir, { throwIfNoEntry: false })?.isDirectory() === false)
+    throw new ConfigError('ACCORD_DATA_DIR', `is ${config.dataDir}, which is a file. Set it to a folder.`)
   const { problem, found } = await findLoss(config)
   const { dataDir, databaseUrl } = config
   if (found.problem !== null)

@@ -28,7 +28,17 @@ export const { version } = manifestIn(packageRoot)
  * Returns the generated contract. Not an import, because Node 20 prints a warning for JSON imports.
  */
 export function generatedContract(): Record<string, unknown> {
-  return JSON.parse(readFileSync(join(here, '..', 'contract', 'document.gen.json'), 'utf8'))
+  const path = join(here, '..', 'contract', 'document.gen.json')
+  if (!existsSync(path)) throw new UnbuiltError(path)
+  return JSON.parse(readFileSync(path, 'utf8'))
+}
+
+/** A file that the build generates is missing. */
+export class UnbuiltError extends Error {
+  constructor(path: string) {
+    super(`${path} is missing: this copy of the program is not built. Run in ${packageRoot}: npm ci`)
+    this.name = 'UnbuiltError'
+  }
 }
 
 /** Returns the text of openapi.yaml, or null in a deployment without this file. */

@@ -3,7 +3,7 @@
 
 import { type Context, now } from '../kernel/context.ts'
 import { stamp } from '../kernel/runtime/clock.ts'
-import { isProcessGone } from '../kernel/runtime/process-identity.ts'
+import { isProcessGone, processOf } from '../kernel/runtime/process-identity.ts'
 import { transaction } from '../kernel/write/write.ts'
 
 /**
@@ -34,4 +34,27 @@ export const acquireLock = (ctx: Context, name: string, own: string, forMs: numb
 /** Releases the lock if this owner has it. */
 export async function releaseLock(ctx: Context, name: string, own: string): Promise<void> {
   await ctx.db.deleteFrom('locks').where('name', '=', name).where('locked_by', '=', own).execute()
+}
+
+/**
+ * Returns the processes that have an unexpired lock or an unexpired lease of a job, each with the
+ * last end of these times. Processes of this machine that have ended are left out.
+ */
+export async function workingProcesses(
+  { db }: Pick<Context, 'db'>,
+  at: string,
+): Promise<{ process: string; until: string }[]> {
+  const locks = db.selectFrom('locks').select(['locked_by', 'locked_until']).where('locked_until', '>', at)
+  const jobs = db
+    .selectFrom('jobs')
+    .select(['locked_by', 'locked_until'])
+    .where('state', '=', 'running')
+    .where('locked_until', '>', at)
+  const held = new Map<string, string>()
+  for (const { locked_by: owner, locked_until: until } of [...(await locks.execute()), ...(await jobs.execute())]) {
+    if (owner === null || until === null || isProcessGone(owner)) continue
+    const name = processOf(owner)
+    if ((held.get(name) ?? '') < until) held.set(name, until)
+  }
+  return [...held].map(([process, until]) => ({ process, until }))
 }

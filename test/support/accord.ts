@@ -118,12 +118,13 @@ export interface Serving {
 }
 
 /**
- * Starts a server on a free port, or a worker, and resolves when it prints that it is ready. It has
+ * Starts a server on a free port, or a worker, and resolves when it prints that it is ready (`url` of
+ * `listen` is the signing secret). It has
  * no rate limits, and delays by other tests on the machine do not count as overload.
  */
 export async function accordServing(
   folder: string,
-  command: 'serve' | 'start' | 'worker' | 'demo',
+  command: 'serve' | 'start' | 'worker' | 'demo' | 'listen',
   environment: Environment = {},
   limits: ServingLimits = {},
 ): Promise<Serving> {
@@ -137,6 +138,7 @@ export async function accordServing(
     demo: /Documentation {2}(http:\S+)\/api\/admin\/documentation\n(?:.*\n)+.*Ctrl-C/,
     serve: /listens on (http:[^\s"]+)/,
     worker: /(The worker is running)/,
+    listen: /Signing secret {2}(\S+)\n/,
   }
   const url = await until(marks[command])
   return {

@@ -137,3 +137,9 @@ function pour(response: ServerResponse): void {
   while (!response.destroyed && response.write(chunk));
   if (!response.destroyed) response.once('drain', () => pour(response))
 }
+
+/** Returns the first received request. Throws when there is none. */
+export function firstReceived({ received: [first] }: Pick<Receiver, 'received'>): Received {
+  if (first === undefined) throw new Error('Nothing was received.')
+  return first
+}

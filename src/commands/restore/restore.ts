@@ -5,6 +5,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } fro
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { isFull, makeFolder, megabytes, noRoomFor } from '../../../db/disk.ts'
+import { processesWithOpen } from '../../../db/open-processes.ts'
 import { checkpointIfUnused, databaseFile, displayUrl, engineOf, isInMemory, openStore } from '../../../db/store.ts'
 import type { Config } from '../../config/config.ts'
 import { filesFolder, presentSecret, restoringMark, secretFile } from '../../installation/data-folder.ts'
@@ -237,8 +238,10 @@ export async function assertUnused(config: Config): Promise<void> {
  * killed process does not count.
  */
 export function assertNotOpen(database: string): void {
-  if (existsSync(database) && !checkpointIfUnused(database))
-    throw new CommandError(
-      `A server, a worker or another program has ${database} open. Stop it first; nothing was changed.`,
-    )
+  if (!existsSync(database) || checkpointIfUnused(database)) return
+  const holders = processesWithOpen(database)
+  const whose = holders.length === 0 ? '' : `, ${holders.join(', ')},`
+  throw new CommandError(
+    `A server, a worker or another program${whose} has ${database} open. Stop it first; nothing was changed.`,
+  )
 }

@@ -34,10 +34,10 @@ export async function assertUsable(config: Config): Promise<FoundInstallation> {
 /** Throws when a process of Accord on any machine is connected to the database. */
 export async function assertServerNotOpen(config: Config): Promise<void> {
   await assertUsable(config)
-  const { isOpen } = await findServerUse(config.databaseUrl)
+  const { isOpen, clients } = await findServerUse(config.databaseUrl)
   if (isOpen)
     throw new CommandError(
-      `A server, a worker or another command has ${displayUrl(config.databaseUrl)} open. Stop it first; nothing was changed.`,
+      `A server, a worker or another command (connected from ${clients.join(', ')}) has ${displayUrl(config.databaseUrl)} open. Stop it first; nothing was changed.`,
     )
 }
 

@@ -41,6 +41,12 @@ export function isProcessGone(owner: string): boolean {
   }
 }
 
+/** Returns the process of an owner for a message: `process 4711 on crm-1`. */
+export function processOf(owner: string): string {
+  const [host = '', , pid = ''] = owner.split(':')
+  return `process ${pid} on ${host}`
+}
+
 /**
  * Returns whether the process of an owner is alive, for locks that never expire. An owner from
  * before a reboot is 'gone'. An owner on another machine or in another container is 'unknown'.

@@ -73,10 +73,15 @@ export async function checkPlaceholders({ ctx, current, errors }: Writing<Curren
 }
 
 function checkPattern(field: string, pattern: string, errors: Writing<Current>['errors']): void {
+  const fault = patternFault(pattern)
+  if (fault !== null) errors.invalid(field, fault)
+}
+
+/** Returns why a pattern selects no event that is sent, or null. */
+export function patternFault(pattern: string): string | null {
   const names = stored.filter(eventMatcher(pattern))
-  if (names.length === 0) errors.invalid(field, `No event matches this pattern.${didYouMean(pattern, new Set(stored))}`)
-  else if (names.every(isNeverSent))
-    errors.invalid(field, 'Events of webhooks, tokens and the configuration are not sent.')
+  if (names.length === 0) return `No event matches this pattern.${didYouMean(pattern, new Set(stored))}`
+  return names.every(isNeverSent) ? 'Events of webhooks, tokens and the configuration are not sent.' : null
 }
 
 /**

@@ -73,8 +73,19 @@ const samples = new LRUCache<string, Promise<FileSample>>({ max: 8 })
  * become warnings.
  */
 export async function analyzeFile(ctx: Context, row: ImportRow): Promise<Analysis> {
+  const { contentType, ...sample } = await readFirstRows(ctx, row)
+  return analyze(ctx, row, contentType, sample)
+}
+
+/** Returns the columns of the first rows. */
+export const sampleColumns = async (ctx: Context, row: ImportRow): Promise<ColumnValues[]> =>
+  columnsOf((await readFirstRows(ctx, row)).rows)
+
+const columnsOf = ([header = [], ...body]: FileSample['rows']): ColumnValues[] =>
+  header.map((cell, index) => ({ header: cell.trim(), values: body.map((cells) => cells[index] ?? '') }))
+
+async function readFirstRows(ctx: Context, row: ImportRow): Promise<FileSample & { contentType: string }> {
   const { file, source, contentType } = await openFile(ctx, row)
-  const isBook = isWorkbook(contentType)
   const given: Given = {
     contentType,
     encoding: row.encoding as Encoding,
@@ -85,18 +96,23 @@ export async function analyzeFile(ctx: Context, row: ImportRow): Promise<Analysi
   const key = JSON.stringify([file.sha256, given])
   const sample = samples.get(key) ?? sampleOfFile(source, given)
   samples.set(key, sample)
-  const { encoding, separator, rows, headerRow, findings, isCut, ...read } = await sample.catch((cause: unknown) => {
+  const read = await sample.catch((cause: unknown) => {
     samples.delete(key)
     throw cause
   })
+  return { ...read, contentType }
+}
+
+async function analyze(
+  ctx: Context,
+  row: ImportRow,
+  contentType: string,
+  { encoding, separator, rows, headerRow, findings, isCut, ...read }: FileSample,
+): Promise<Analysis> {
+  const isBook = isWorkbook(contentType)
   const warnings = [...read.warnings]
   const [header = [], ...body] = rows
-  const columns = header.map(
-    (cell, index): ColumnValues => ({
-      header: cell.trim(),
-      values: body.map((cells) => cells[index] ?? ''),
-    }),
-  )
+  const columns = columnsOf(rows)
   const plan = planOf(row)
   const fields = await importColumns(ctx, plan.type)
   const ignored = await ignoredColumns(ctx, plan.type)

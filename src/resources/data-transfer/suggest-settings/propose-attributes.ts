@@ -1,0 +1,76 @@
+// Proposes custom attributes for the columns of a file that fill no field. The type is guessed from
+// the first rows; a value of a later row that does not fit is an error of its row.
+
+import { flagIn } from '../../../contract/input/flags.ts'
+import type { Context } from '../../../kernel/context.ts'
+import { importColumns } from '../map-columns/columns.ts'
+import { readFormattedDate } from '../read-cells/cell-formats.ts'
+import { type ImportRow, type Mapping, planOf } from '../settings.ts'
+import { sampleColumns } from './analyze-file.ts'
+import { detectDateFormat, detectDecimalSeparator } from './detect-formats.ts'
+import { normalizeHeader } from './suggest-fields.ts'
+
+type ProposedType = 'boolean' | 'date' | 'datetime' | 'number' | 'text' | 'textarea'
+
+export interface ProposedAttribute {
+  header: string
+  code: string
+  name: string
+  type: ProposedType
+}
+
+const maxCodeLength = 64
+const maxNameLength = 255
+const maxTextLength = 255
+
+/**
+ * Returns an attribute for each column that the mapping leaves out and that has values in the first
+ * rows. Codes differ from the fields of the type and from each other.
+ */
+export async function proposeAttributes(ctx: Context, row: ImportRow, mapping: Mapping): Promise<ProposedAttribute[]> {
+  const taken = new Set((await importColumns(ctx, planOf(row).type)).keys())
+  const labels = new Set(
+    Object.values(mapping).flatMap((mapped) => (typeof mapped === 'object' && mapped?.label_column) || []),
+  )
+  const proposed: ProposedAttribute[] = []
+  for (const { header, values } of await sampleColumns(ctx, row)) {
+    const filled = values.map((value) => value.trim()).filter((value) => value !== '')
+    if (header === '' || mapping[header] !== null || labels.has(header) || filled.length === 0) continue
+    const code = freeCode(header, taken)
+    taken.add(code)
+    proposed.push({ header, code, name: header.slice(0, maxNameLength), type: typeOf(header, filled) })
+  }
+  return proposed
+}
+
+/** Returns the code of a header: `Date of birth` becomes `date_of_birth`. */
+function freeCode(header: string, taken: ReadonlySet<string>): string {
+  const words = normalizeHeader(header)
+    .replaceAll(/[^a-z0-9]+/g, '_')
+    .replaceAll(/^_+|_+$/g, '')
+  const code = (/^[a-z]../.test(words) ? words : `field_${words}`.replace(/_$/, '')).slice(0, maxCodeLength)
+  for (let number = 1; ; number++) {
+    const tried = number === 1 ? code : `${code.slice(0, maxCodeLength - 4)}_${number}`
+    if (!taken.has(tried)) return tried
+  }
+}
+
+function typeOf(header: string, values: readonly string[]): ProposedType {
+  if (values.every(isPlainNumber) && isCertain(detectDecimalSeparator([{ header, values }]))) return 'number'
+  if (values.every((value) => flagIn(value) !== undefined)) return 'boolean'
+  const dates = detectDateFormat([{ header, values }])
+  if (isCertain(dates)) {
+    const read = values.map((value) => readFormattedDate(value, { date: dates.format, locale: 'en' }))
+    if (read.every((value) => /^\d{4}-\d\d-\d\d$/.test(value))) return 'date'
+    if (read.every((value) => /^\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d.*)?$/.test(value))) return 'datetime'
+  }
+  return values.some((value) => value.length > maxTextLength || value.includes('\n')) ? 'textarea' : 'text'
+}
+
+const isCertain = ({ open, isMixed }: { open: string | null; isMixed: boolean }): boolean => open === null && !isMixed
+
+/** Whether a text is a number. Codes such as 00123 and telephone numbers such as +49 are not. */
+const isPlainNumber = (text: string): boolean =>
+  text.length <= maxNumberLength && /^-?(?:0|[1-9]\d*|[1-9]\d{0,2}(?:[.,'’]\d{3})+)(?:[.,]\d+)?$/.test(text)
+
+const maxNumberLength = 15
