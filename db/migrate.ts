@@ -66,6 +66,7 @@ export const migrations: readonly Migration[] = [
   step('0033_bulk_answers', () => import('./migrations/0033_bulk_answers.ts')),
   step('0035_merges', () => import('./migrations/0035_merges.ts')),
   step('0036_person_erasures', () => import('./migrations/0036_person_erasures.ts')),
+  step('0038_invitation_templates', () => import('./migrations/0038_invitation_templates.ts')),
 ]
 
 /**
