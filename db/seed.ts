@@ -121,7 +121,7 @@ const invitable = [
 const notices = [
   {
     template: 'Activity created',
-    subject: '{%activities.title%}, {%activities.schedule_from%}',
+    prefix: '',
     workflow: 'Tell participants of a created activity',
     event: 'activity.create.after',
     conditions: invitable,
@@ -130,7 +130,7 @@ const notices = [
   },
   {
     template: 'Activity modified',
-    subject: '{%texts.changed%}: {%activities.title%}, {%activities.schedule_from%}',
+    prefix: '{%texts.changed%}: ',
     workflow: 'Tell participants of a modified activity',
     event: 'activity.update.after',
     conditions: [...invitable, { attribute: 'is_rescheduled', operator: '==', value: true }],
@@ -138,7 +138,7 @@ const notices = [
   },
   {
     template: 'Activity cancelled',
-    subject: '{%texts.cancelled%}: {%activities.title%}, {%activities.schedule_from%}',
+    prefix: '{%texts.cancelled%}: ',
     workflow: 'Tell participants of a cancelled activity',
     event: 'activity.delete.before',
     conditions: invitable,
@@ -248,11 +248,11 @@ async function seedAutomation(db: Db, stamps: Stamps): Promise<void> {
   await db
     .insertInto('email_templates')
     .values(
-      notices.map(({ template, subject }, index) => ({
+      notices.map(({ template, prefix }, index) => ({
         id: index + 1,
         ...named(template),
-        subject,
-        content: activityTable(),
+        subject: `${prefix}{%activities.title%}, {%activities.short_time%}`,
+        content: invitationText(prefix),
         ...stamps,
       })),
     )
@@ -290,15 +290,15 @@ async function seedAutomation(db: Db, stamps: Stamps): Promise<void> {
     .execute()
 }
 
-function activityTable(): string {
-  const lines = [
-    ['title', 'title'],
-    ['from', 'schedule_from'],
-    ['to', 'schedule_to'],
-    ['place', 'location'],
-    ['participants', 'participants'],
-  ].map(([label, field]) => `<tr><th align="left">{%texts.${label}%}</th><td>{%activities.${field}%}</td></tr>`)
-  return `<table>${lines.join('')}</table>`
+/** Returns the text of an invitation. `prefix` says what happened to it. */
+function invitationText(prefix: string): string {
+  const rows = [
+    ['when', 'activities.time'],
+    ['place', 'activities.location|–'],
+    ['organizer', 'users.name|–'],
+    ['participants', 'activities.participants|–'],
+  ].map(([label, field]) => `<tr><th align="left" valign="top">{%texts.${label}%}:</th><td>{%${field}%}</td></tr>`)
+  return `<p><b>${prefix}{%activities.title%}</b></p><table cellpadding="4">${rows.join('')}</table>`
 }
 
 function named(name: string): { name: string; name_key: string } {

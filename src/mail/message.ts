@@ -30,7 +30,7 @@ export interface OutboundMessage {
    */
   headers?: Record<string, string>
   attachments: OutboundAttachment[]
-  /** A calendar file (invite.ts), shown by mail programs and attached as `invite.ics`. */
+  /** A calendar file (invite.ts), which mail programs show with buttons to answer it. */
   calendar?: string
 }
 
@@ -95,14 +95,9 @@ export async function compose(message: OutboundMessage): Promise<Composed> {
     ...(references.length > 0 && { references: references.map((each) => `<${each}>`).join(' ') }),
     headers: furtherHeaders(message.headers ?? {}),
     attachments: [...(await attachmentsOf(message)), ...pictures],
-    ...(message.calendar && {
-      icalEvent: {
-        // The header must name the same method as the file (RFC 6047).
-        method: /^METHOD:(\w{1,20})/m.exec(message.calendar)?.[1] ?? 'REQUEST',
-        filename: 'invite.ics',
-        content: wholeLines(message.calendar),
-      },
-    }),
+    // One calendar part, beside the text and the HTML (RFC 6047): Outlook and Gmail show the buttons
+    // to answer it, and a file of the same event would be a second invitation.
+    ...(message.calendar && { alternatives: [calendarPart(message.calendar)] }),
     disableFileAccess: true,
     disableUrlAccess: true,
     newline: 'windows',
@@ -110,6 +105,13 @@ export async function compose(message: OutboundMessage): Promise<Composed> {
   const raw = await composer.compile().build()
   return { raw, sender: onTheWire(message.sender ?? message.from.address), recipients }
 }
+
+const calendarPart = (calendar: string) => ({
+  // The header must name the same method as the file (RFC 6047). The name is for mail programs that
+  // do not read calendars and offer the part as a file.
+  contentType: `text/calendar; charset=utf-8; method=${/^METHOD:(\w{1,20})/m.exec(calendar)?.[1] ?? 'REQUEST'}; name=invite.ics`,
+  content: wholeLines(calendar),
+})
 
 const dataPicture = /(?<=<img src=")data:image\/(png|jpeg|gif|webp);base64,([a-z0-9+/=\s]{1,30000000})(?=")/gi
 

@@ -177,11 +177,21 @@ describe('an invitation', () => {
     expect(inviteOf(invitation)).toBe(text)
   })
 
-  it('travels as something to answer and as a file', async () => {
+  it('is the one calendar part beside the text and the HTML', async () => {
     for (const method of ['REQUEST', 'CANCEL'] as const) {
       const made = await wire({ calendar: inviteOf({ ...invitation, method }) })
-      expect(made).toMatch(new RegExp(`Content-Type: text/calendar; charset=utf-8; method=${method}`, 'i'))
-      expect(made).toContain('invite.ics')
+      const types = [...made.matchAll(/^Content-Type: ([^;\r]*)/gm)].map(([, type]) => type)
+      expect(types).toEqual(['multipart/alternative', 'text/plain', 'text/html', 'text/calendar'])
+      expect(made).toMatch(
+        new RegExp(`Content-Type: text/calendar; charset=utf-8; method=${method};\\s+name=invite.ics`),
+      )
+      expect(made).not.toMatch(/Content-Disposition/i)
     }
+  })
+
+  it('leaves room for attachments', async () => {
+    const made = await wire({ calendar: inviteOf(invitation), attachments: [attached()] })
+    expect(made.match(/^Content-Type: text\/calendar/gm)).toHaveLength(1)
+    expect(made.match(/^Content-Disposition: attachment/gm)).toHaveLength(1)
   })
 })

@@ -35,7 +35,7 @@ async function sent(): Promise<{ subject: string; lines: string[]; body: string 
 const subjects = async () => (await sent()).map(({ subject }) => subject)
 const put = async (id: number, body: object) =>
   expect((await server.admin.put(`/activities/${id}`, body)).status).toBe(200)
-const title = 'Visit at Pure Springs, July 1, 2026 at 9:00 AM UTC'
+const title = 'Visit at Pure Springs, July 1, 9:00 AM'
 
 describe('the participants of an activity', () => {
   it('get an invitation, a new one for another place, and a cancellation', async () => {
@@ -104,8 +104,8 @@ describe('the participants of an activity', () => {
   it('read the days of an activity that takes whole days', async () => {
     await make({ is_all_day: true })
     const [mail] = await sent()
-    expect(mail?.subject).toBe('Visit at Pure Springs, July 1, 2026')
-    expect(mail?.body).toContain('<td>July 1, 2026</td>')
+    expect(mail?.subject).toBe('Visit at Pure Springs, July 1')
+    expect(mail?.body).toContain('<td>Wednesday, July 1, 2026</td>')
     expect(mail?.body).not.toContain('July 2')
   })
 })

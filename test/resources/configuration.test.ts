@@ -16,7 +16,7 @@ const entry = async (code: string) =>
 describe('getConfiguration', () => {
   it('lists every key with its default while nothing is set', async () => {
     const { body } = await server.admin.get(path)
-    expect(body.data).toHaveLength(35)
+    expect(body.data).toHaveLength(36)
     expect(body.data.every((each: { is_set: boolean }) => !each.is_set)).toBe(true)
     expect(await entry('general.settings.menu_color.brand_color')).toEqual({
       code: 'general.settings.menu_color.brand_color',

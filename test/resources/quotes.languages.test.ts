@@ -45,6 +45,16 @@ describe('printQuote', { timeout: 60_000 }, () => {
     expect(name).toContain(expected[0])
   })
 
+  it.each([
+    ['de', 'Rabatt (5 % auf alle Positionen)'],
+    ['fr', 'Remise (5 % sur tous les articles)'],
+    ['es', 'Descuento (5 % en todos los conceptos)'],
+    ['en-GB', 'Discount (5% on all items)'],
+  ])('names a discount on all items in %s', async (language, label) => {
+    const { lines } = await printed(await quoteFor(language, { discount_percent: 5 }))
+    expect(lines).toContain(label)
+  })
+
   it('keeps the language of a sent quote, whatever the person speaks later', async () => {
     const id = await quoteFor('de')
     const { body } = await server.admin.get(`/quotes/${id}`)

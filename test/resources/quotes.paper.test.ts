@@ -200,3 +200,50 @@ describe('the parties and items on a printed quote', { timeout: 60_000 }, () => 
     expect(isDrawable(Buffer.from('GIF89a'))).toBe(false)
   })
 })
+
+describe('the columns, discounts and terms of a printed quote', { timeout: 60_000 }, () => {
+  const chair = { name: 'Chair', quantity: 2, price: 100 }
+  const heads = (lines: readonly string[]): string | undefined => lines.find((line) => line.startsWith('ITEM'))
+
+  it('has no column in which every cell is empty', async () => {
+    server = await startServer()
+    expect(heads((await paper({ items: [chair] })).lines)).toBe('ITEMQUANTITYPRICEAMOUNT')
+    const taxed = [chair, { ...chair, tax_percent: 10 }]
+    expect(heads((await paper({ items: taxed })).lines)).toBe('ITEMQUANTITYPRICETAXAMOUNT')
+    const cheaper = [chair, { ...chair, discount_amount: 5 }]
+    expect(heads((await paper({ items: cheaper })).lines)).toBe('ITEMQUANTITYPRICEDISCOUNTAMOUNT')
+    expect(heads((await paper({ items: [] })).lines)).toBe('ITEMQUANTITYPRICEAMOUNT')
+  })
+
+  it('names a discount by its percentage, apart from the discount on items', async () => {
+    server = await startServer({ config: { currency: 'EUR', locale: 'en-GB' } })
+    const whole = await paper({ items: [chair], discount_percent: 5 })
+    expect(whole.lines).toContain('Discount (5% on all items)-€10.00')
+    const both = await paper({ items: [{ ...chair, discount_percent: 10 }], discount_percent: 5 })
+    expect(both.lines).toContain('Discount on single items-€20.00')
+    expect(both.lines).toContain('Discount (5% on all items)-€9.00')
+    const items = await paper({ items: [{ ...chair, discount_amount: 0.01 }] })
+    expect(items.lines).toContain('Discount-€0.01')
+  })
+
+  it('ends with the terms of the installation, below its own, as they were when it was sent', async () => {
+    server = await startServer()
+    const save = (terms: string | null) =>
+      server.admin.put('/settings/configuration', { values: { 'quotes.terms': terms } })
+    expect((await save('  Payment within 30 days.\n\nThe <b>goods</b> stay ours.\n')).status).toBe(200)
+    const { id } = await given(server.admin).quote({ description: 'Delivery in May.', items: [chair] })
+    const ending = async (): Promise<string[]> => {
+      const lines = linesOf(textOf(await printed(id)))
+      return lines.slice(lines.indexOf('TERMS') + 1, -1).filter((line) => line.trim() !== '')
+    }
+    const all = ['Delivery in May.', 'Payment within 30 days.', 'The <b>goods</b> stay ours.']
+    expect(await ending()).toEqual(all)
+    expect((await server.admin.put(`/quotes/${id}`, { status: 'sent' })).status).toBe(200)
+    await save('Other terms.')
+    expect(await ending()).toEqual(all)
+    expect((await paper({ description: null })).lines).toContain('Other terms.')
+    await save(null)
+    expect((await paper({ description: null })).lines).not.toContain('TERMS')
+    expect((await save('x'.repeat(10_001))).status).toBe(422)
+  })
+})

@@ -2,11 +2,11 @@
 // so a task is reminded of once for each `remind_at`, whichever process runs the job.
 
 import { sql } from 'kysely'
-import { DateTime } from 'luxon'
 import { defineJob } from '../../jobs/queue.ts'
 import type { Schedule } from '../../jobs/schedules.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { yieldToEventLoop } from '../../kernel/runtime/cooperative.ts'
+import { momentText } from '../../kernel/values/moments.ts'
 import type { Snapshot } from '../../kernel/write/events.ts'
 import { emitOnly, transaction } from '../../kernel/write/write.ts'
 import type { Texts } from '../../texts/texts.ts'
@@ -65,17 +65,17 @@ interface Row {
 }
 
 function reminderOf(ctx: Context, texts: Texts, { id, title, due_at, remind_at, user }: Row) {
-  const { appName: app, timezone } = ctx.services.config
-  const due = due_at && DateTime.fromISO(due_at, { zone: timezone }).reconfigure({ locale: texts.locale })
+  const { appName: app, timezone: zone } = ctx.services.config
   const named = { title: title ?? '', app }
   const lines = [texts.say('account.reminder', named)]
   return {
     user_id: user,
     messageKey: `reminder-${id}-${Date.parse(remind_at ?? '')}`,
     subject: texts.say('account.reminder_subject', named),
-    paragraphs: due
-      ? [...lines, texts.say('account.reminder_due', { moment: due.toLocaleString(DateTime.DATETIME_FULL) })]
-      : lines,
+    paragraphs:
+      due_at === null
+        ? lines
+        : [...lines, texts.say('account.reminder_due', { moment: momentText(due_at, { zone, locale: texts.locale }) })],
   }
 }
 

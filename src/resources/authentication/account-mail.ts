@@ -3,7 +3,8 @@
 import { randomUUID } from 'node:crypto'
 import { operations } from '../../contract/operations.gen.ts'
 import type { Context } from '../../kernel/context.ts'
-import { escapeHtml, oneLine } from '../../kernel/values/format.ts'
+import { oneLine } from '../../kernel/values/format.ts'
+import { mailBodies } from '../../kernel/values/mail-layout.ts'
 import { MailRefused } from '../../mail/outbound.ts'
 import { withGracePeriod } from '../../mail/send-grace.ts'
 import type { Texts } from '../../texts/texts.ts'
@@ -53,8 +54,7 @@ export async function sendAccountMail(
       cc: [],
       bcc: [],
       subject: oneLine(subject),
-      text: `${all.join('\n\n')}\n`,
-      html: all.map((each) => `<p>${/^https?:\S+$/.test(each) ? anchor(each) : escapeHtml(each)}</p>`).join('\n'),
+      ...mailBodies(all, texts),
       references: [],
       headers: { 'Auto-Submitted': 'auto-generated' },
       attachments: [],
@@ -72,5 +72,3 @@ export function accountMailFailed({ services: { log } }: Context, user: number, 
   if (!(cause instanceof MailRefused)) throw new Error('The mail server did not take the mail.')
   log.warn({ user }, `The mail server refused ${mail}.`)
 }
-
-const anchor = (link: string): string => `<a href="${escapeHtml(link)}">${escapeHtml(link)}</a>`

@@ -1,11 +1,11 @@
 // Notices to users about sign-ins: a sign-in from a new device, and many failed sign-ins. A user
 // gets at most one notice of each kind a day.
-import { DateTime } from 'luxon'
 import { defineJob, enqueue } from '../../jobs/queue.ts'
 import { userAgentOf } from '../../kernel/auth/sessions.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { daysAfter } from '../../kernel/runtime/clock.ts'
 import { oneLine } from '../../kernel/values/format.ts'
+import { momentText } from '../../kernel/values/moments.ts'
 import { accountMailFailed, pagesOf, type Recipient, sendAccountMail } from './account-mail.ts'
 
 interface Notice {
@@ -59,8 +59,7 @@ async function composeNotice(ctx: Context, { kind, at, ip, user_agent }: Notice,
   const texts = await ctx.services.textsFor(ctx)
   const { appName: app, timezone } = ctx.services.config
   const { signIn } = pagesOf(ctx)
-  const time = DateTime.fromISO(at, { zone: timezone }).reconfigure({ locale: texts.locale })
-  const moment = `${time.toLocaleString({ dateStyle: 'long', timeStyle: 'short' })} (${timezone})`
+  const moment = momentText(at, { zone: timezone, locale: texts.locale })
   const renew = texts.say('account.renew')
   const subject = texts.say(`account.${kind}_subject`, { app })
   if (kind === 'guessing') {

@@ -1,5 +1,5 @@
-// Reads the settings of printed documents: the seller's name, address, tax number and
-// logo, the form of the numbers of quotes, and for how long a quote is valid.
+// Reads the settings of printed documents: the seller's name, address, tax number, logo and terms,
+// the form of the numbers of quotes, and for how long a quote is valid.
 import { buffer } from 'node:stream/consumers'
 import type { Context } from '../../kernel/context.ts'
 import { fileRows } from '../files/rows.ts'
@@ -10,6 +10,8 @@ export interface Company {
   name: string
   address: string
   taxId: string
+  /** The terms of all quotes; absent in a quote that was sent before there were any. */
+  terms?: string
   logo: Uint8Array | null
 }
 
@@ -27,6 +29,7 @@ export async function companyOf(ctx: Context): Promise<StoredCompany> {
     name: text('general.company.name') || ctx.services.config.appName,
     address: text('general.company.address'),
     taxId: text('general.company.tax_id'),
+    terms: text('quotes.terms'),
     logoFileId: typeof logo === 'number' ? logo : null,
   }
 }

@@ -47,6 +47,7 @@ export const configurationKeys = ({ imap: account, locale }: Config): readonly C
   { code: 'general.company.logo', kind: 'file', initial: null },
   { code: 'quotes.number.format', kind: 'text', initial: initialNumberFormat },
   { code: 'quotes.valid_days', kind: 'integer', initial: initialValidDays },
+  { code: 'quotes.terms', kind: 'text', initial: '' },
   { code: 'email.from_owner', kind: 'boolean', initial: false },
   { code: 'visibility.ownerless', kind: 'enum', initial: 'global' },
   { code: 'reports.months.close_after_days', kind: 'integer', initial: 0 },

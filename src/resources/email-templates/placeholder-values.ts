@@ -7,6 +7,7 @@ import type { Schema } from '../../contract/types.ts'
 import { type Context, canCall } from '../../kernel/context.ts'
 import type { Resource } from '../../kernel/resource/define-resource.ts'
 import { currencyText, numberText } from '../../kernel/values/format.ts'
+import { daysText, momentText, periodText, shortText } from '../../kernel/values/moments.ts'
 import { countryName } from '../../texts/countries.ts'
 import type { TextKey, Texts } from '../../texts/texts.ts'
 import { activities } from '../activities/resource.ts'
@@ -194,8 +195,7 @@ async function textsOf(
   const found = new Map<string, string>()
   for (const key of plainFields(ctx.services.contract, placeholderSchemas[entity]))
     found.set(key, plainText(ctx, key, reply[key], writing))
-  if (entity === 'activities') found.set('participants', plainText(ctx, 'participants', reply.participants, writing))
-  if (reply.is_all_day === true) for (const [key, text] of dayTexts(ctx, reply, writing)) found.set(key, text)
+  if (entity === 'activities') for (const [key, text] of activityTexts(ctx, reply, writing)) found.set(key, text)
   for (const attribute of system.get(entity as EntityType) ?? [])
     found.set(attribute.code, await readableText(ctx, attribute, reply[attribute.code], writing))
   for (const attribute of own.get(entity as EntityType) ?? [])
@@ -211,31 +211,31 @@ function plainText(ctx: Context, key: string, value: unknown, { texts }: Writing
   if (typeof value === 'boolean') return texts.say(value ? 'value.yes' : 'value.no')
   if (key === 'participants')
     return (value as Schema<'Participant'>[]).map(({ user, person }) => user?.name ?? person?.name ?? '').join(', ')
-  return /_(at|from|to)$/.test(key) ? momentText(ctx, String(value), texts) : String(value)
+  return /_(at|from|to)$/.test(key) ? momentText(String(value), placeOf(ctx, texts)) : String(value)
 }
+
+const placeOf = ({ services: { config } }: Context, { locale }: Texts) => ({ zone: config.timezone, locale })
 
 /**
- * Returns a time or a date in the language of the texts, such as `27 November 2026 at 09:46
- * CET`. A time is in the time zone of the installation, which it names.
+ * Returns the texts that only activities have: who takes part, when it is in full and in short, and
+ * the first and last day of one that takes whole days.
  */
-function momentText({ services: { config } }: Context, text: string, { locale }: Texts): string {
-  const time = DateTime.fromISO(text, { zone: config.timezone, locale })
-  if (!time.isValid) return text
-  return time.toLocaleString(text.includes('T') ? DateTime.DATETIME_FULL : DateTime.DATE_FULL)
-}
-
-/** Returns the first and the last day of an activity that takes whole days. */
-function dayTexts(
-  ctx: Context,
-  { schedule_from, schedule_to }: Reply,
-  { texts }: Writing,
-): [key: string, text: string][] {
-  const zone = ctx.services.config.timezone
-  const day = (time: unknown, back: number): string =>
-    momentText(ctx, DateTime.fromISO(String(time), { zone }).minus({ days: back }).toFormat('yyyy-MM-dd'), texts)
+function activityTexts(ctx: Context, reply: Reply, writing: Writing): [code: string, text: string][] {
+  const { schedule_from: from, schedule_to: to } = reply
+  const known: [string, string][] = [['participants', plainText(ctx, 'participants', reply.participants, writing)]]
+  const place = placeOf(ctx, writing.texts)
+  const short = (text: string): string => shortText(text, ctx.time, place)
+  if (typeof from !== 'string' || typeof to !== 'string') return [...known, ['time', ''], ['short_time', '']]
+  if (reply.is_all_day !== true) return [...known, ['time', periodText(from, to, place)], ['short_time', short(from)]]
+  const day = (time: string, back: number): string =>
+    DateTime.fromISO(time, { zone: place.zone }).minus({ days: back }).toFormat('yyyy-MM-dd')
+  const [first, last] = [day(from, 0), day(to, 1)]
   return [
-    ['schedule_from', day(schedule_from, 0)],
-    ['schedule_to', day(schedule_to, 1)],
+    ...known,
+    ['time', daysText(first, last, place)],
+    ['short_time', short(first)],
+    ['schedule_from', momentText(first, place)],
+    ['schedule_to', momentText(last, place)],
   ]
 }
 
@@ -256,7 +256,7 @@ export async function readableText(
       return texts.say(value ? 'value.yes' : 'value.no')
     case 'date':
     case 'datetime':
-      return momentText(ctx, String(value), texts)
+      return momentText(String(value), placeOf(ctx, texts))
     case 'select':
     case 'lookup':
     case 'multiselect':

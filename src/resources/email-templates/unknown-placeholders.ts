@@ -25,7 +25,7 @@ async function namesOf(ctx: Context, entities: readonly PlaceholderEntity[]): Pr
       ...attributes.map(({ code }) => code),
     ]
     if (entity === 'activities') {
-      codes.push('participants')
+      codes.push('participants', 'time', 'short_time')
       for (const [name] of await invitationTexts()) names.add(name)
     }
     for (const code of codes) names.add(`${entity}.${code}`)

@@ -9,6 +9,7 @@ import type { Context } from '../../kernel/context.ts'
 import { readAll, type Source } from '../../kernel/files/download.ts'
 import { stamp } from '../../kernel/runtime/clock.ts'
 import { withRemotes } from '../../kernel/values/html.ts'
+import { mailDocument } from '../../kernel/values/mail-layout.ts'
 import { isOfListener, transaction } from '../../kernel/write/write.ts'
 import {
   MailDeferred,
@@ -154,6 +155,9 @@ async function composeMessage(ctx: Context, id: number): Promise<OutboundMessage
   const chain = ((await referencesOf(ctx, [id])).get(id) ?? []).filter((each) => each !== mail.message_id)
   const answered = chain.at(-1)
   const files = await filesOf(ctx, id)
+  // Workflows write e-mails without an author.
+  const isGenerated = mail.user_id === null
+  const shown = withRemotes(mail.html ?? '', (url) => ownPicture(id, files, url) ?? url)
   const invitation = files.find(({ name, contentType }) => name === 'invite.ics' && contentType === 'text/calendar')
   return {
     messageId: mail.message_id,
@@ -165,13 +169,12 @@ async function composeMessage(ctx: Context, id: number): Promise<OutboundMessage
     cc: list('cc'),
     bcc: list('bcc'),
     subject: mail.subject ?? '',
-    html: withRemotes(mail.html ?? '', (url) => ownPicture(id, files, url) ?? url),
+    html: isGenerated && shown !== '' ? mailDocument(shown, { language: null, direction: 'auto' }) : shown,
     text: mail.text ?? '',
     ...(answered !== undefined && { inReplyTo: answered }),
     references: chain,
-    // An e-mail without an author was generated. The header keeps mail programs from sending
-    // automatic replies.
-    ...(mail.user_id === null && { headers: { 'Auto-Submitted': 'auto-generated' } }),
+    // The header keeps mail programs from sending automatic replies.
+    ...(isGenerated && { headers: { 'Auto-Submitted': 'auto-generated' } }),
     attachments: files.filter((file) => file !== invitation),
     ...(invitation && { calendar: await readTextStream(invitation.content()) }),
   }

@@ -4,6 +4,7 @@
 import type { Content, ContentTable, TableCell, TDocumentDefinitions } from 'pdfmake/interfaces.js'
 import type { Config } from '../../config/config.ts'
 import type { Schema } from '../../contract/types.ts'
+import { toScaled, totalOf } from '../../kernel/values/money.ts'
 import { countryName } from '../../texts/countries.ts'
 import { type Messages, type TextKey, type Texts, textsIn } from '../../texts/texts.ts'
 import type { Company } from '../configuration/company.ts'
@@ -72,7 +73,7 @@ export function quoteDocument(printed: TranslatedQuote, type: Typesetter): TDocu
       facts(printed, type, write),
       items(quote, type, write),
       totals(quote, write),
-      ...terms(quote, type, write),
+      ...terms(printed, type, write),
     ],
   }
 }
@@ -106,16 +107,20 @@ const atLeft = { alignment: 'left' } as const
 type Margin = [number, number, number, number]
 
 /**
- * Returns the description of the quote as printed terms, or nothing when the description is empty.
+ * Returns the description of the quote and the terms of the seller, or nothing when both are empty.
  */
-function terms({ description }: Quote, type: Typesetter, { label }: Writers): Content[] {
-  const lines = (description ?? '').split('\n')
-  if (lines.every((line) => line.trim() === '')) return []
+function terms({ quote, seller }: PrintedQuote, type: Typesetter, { label }: Writers): Content[] {
+  const own = [quote.description ?? '', seller.terms ?? ''].map((text) => text.trim())
+  const texts = own.filter((text) => text !== '')
+  if (texts.length === 0) return []
   return [
     { ...label('quote.terms'), margin: [0, 22, 0, 3] },
-    ...lines.flatMap((line): Content[] =>
-      line.trim() === '' ? [{ text: ' ' }] : partsOf(line).map((part) => type.set(part, 90)),
-    ),
+    ...texts
+      .join('\n\n')
+      .split('\n')
+      .flatMap((line): Content[] =>
+        line.trim() === '' ? [{ text: ' ' }] : partsOf(line).map((part) => type.set(part, 90)),
+      ),
   ]
 }
 
@@ -159,6 +164,7 @@ function postalLines({ address, postcode, city, state, country }: Schema<'Addres
   )
 }
 
+/** Returns the table of the items. A column in which every cell would be empty is left out. */
 function items({ items }: Quote, type: Typesetter, write: Writers): Content {
   const right = (text: string, below = ''): TableCell => ({
     stack: [type.set(text), ...(below === '' ? [] : [{ ...type.set(below), style: 'small' }])].map((each) => ({
@@ -167,38 +173,34 @@ function items({ items }: Quote, type: Typesetter, write: Writers): Content {
     })),
     noWrap: true,
   })
-  const names = ['item', 'quantity', 'price', 'discount', 'tax', 'amount'] as const
-  const head = names.map(
-    (name, column): TableCell => ({
+  const part = (amount: number, percent: number): TableCell =>
+    right(amount === 0 ? '—' : write.money(amount), percent === 0 ? '' : write.percent(percent))
+  const hasDiscount = items.some((item) => item.discount_amount !== 0 || item.discount_percent !== 0)
+  const hasTax = items.some((item) => item.tax_amount !== 0 || item.tax_percent !== 0)
+  const columns: [name: ItemColumn, cellOf: (item: Quote['items'][number]) => TableCell][] = [
+    [
+      'item',
+      ({ name, sku }) => ({
+        stack: [type.set(name, 18), ...(sku === '' ? [] : [{ ...type.set(sku, 20), style: 'small' }])],
+      }),
+    ],
+    ['quantity', ({ quantity }) => right(write.number(quantity))],
+    ['price', ({ price }) => right(write.price(price))],
+  ]
+  if (hasDiscount) columns.push(['discount', (item) => part(-item.discount_amount, item.discount_percent)])
+  if (hasTax) columns.push(['tax', (item) => part(item.tax_amount, item.tax_percent)])
+  columns.push(['amount', ({ total }) => right(write.money(total))])
+  const head = columns.map(
+    ([name], column): TableCell => ({
       ...write.label(`quote.${name}`),
       margin: 0,
       alignment: column === 0 ? 'left' : 'right',
     }),
   )
-  const rows = items.map((item): TableCell[] => [
-    {
-      stack: [type.set(item.name, 18), ...(item.sku === '' ? [] : [{ ...type.set(item.sku, 20), style: 'small' }])],
-    },
-    right(write.number(item.quantity)),
-    right(write.price(item.price)),
-    right(
-      item.discount_amount === 0 ? '—' : write.money(-item.discount_amount),
-      item.discount_percent === 0 ? '' : write.percent(item.discount_percent),
-    ),
-    right(
-      item.tax_amount === 0 ? '—' : write.money(item.tax_amount),
-      item.tax_percent === 0 ? '' : write.percent(item.tax_percent),
-    ),
-    right(write.money(item.total)),
-  ])
-  const none: TableCell[] = [
-    { ...type.set(write.say('quote.no_items')), colSpan: 6, style: 'small' },
-    '',
-    '',
-    '',
-    '',
-    '',
-  ]
+  const rows = items.map((item) => columns.map(([, cellOf]) => cellOf(item)))
+  const none: TableCell[] = columns.map((_, column) =>
+    column === 0 ? { ...type.set(write.say('quote.no_items')), colSpan: columns.length, style: 'small' } : '',
+  )
   // Amounts do not wrap, so a table with very long amounts gets a smaller font.
   const longest = Math.max(
     0,
@@ -209,15 +211,17 @@ function items({ items }: Quote, type: Typesetter, write: Writers): Content {
     table: {
       headerRows: 1,
       dontBreakRows: true,
-      widths: ['*', 'auto', 'auto', 'auto', 'auto', 'auto'],
+      widths: columns.map((_, column) => (column === 0 ? '*' : 'auto')),
       body: [head, ...(rows.length > 0 ? rows : [none])],
     },
     layout: lines((row, count) => (row === 0 ? 0 : row === 1 || row === count ? 0.8 : 0.4)),
   }
 }
 
+type ItemColumn = 'item' | 'quantity' | 'price' | 'discount' | 'tax' | 'amount'
+
 function totals(quote: Quote, write: Writers): Content {
-  const { discount_percent: percent, discount_amount: discount, adjustment_amount: adjustment } = quote
+  const { adjustment_amount: adjustment } = quote
   const row = (label: string, amount: number, isLast = false): TableCell[] => {
     const set = isLast ? write.setBold : write.set
     return [
@@ -226,10 +230,9 @@ function totals(quote: Quote, write: Writers): Content {
     ].map((cell) => (isLast ? { ...cell, fontSize: 12 } : cell))
   }
   const { say } = write
-  const label = percent === 0 ? say('quote.discount') : say('quote.total_discount', { percent: write.percent(percent) })
   const body = [
     row(say('quote.subtotal'), quote.subtotal),
-    ...(discount === 0 ? [] : [row(label, -discount)]),
+    ...discountRows(quote, write).map(([label, amount]) => row(label, amount)),
     ...taxRows(quote, write).map(([label, amount]) => row(label, amount)),
     ...(adjustment === 0 ? [] : [row(say('quote.adjustment'), adjustment)]),
     row(say('quote.total'), quote.grand_total, true),
@@ -246,6 +249,22 @@ function totals(quote: Quote, write: Writers): Content {
       },
     ],
   }
+}
+
+/**
+ * Returns the labels and amounts of the discount on items and of the one on the whole quote, which
+ * has the rest, so that the rows add up.
+ */
+function discountRows({ items, discount_percent: percent, discount_amount: all }: Quote, write: Writers) {
+  const onItems = items.map((item) => toScaled(item.discount_amount))
+  const rest = totalOf([toScaled(all), ...onItems.map((each) => -each)])
+  const label = percent === 0 ? 'quote.discount' : 'quote.item_discount'
+  const whole = write.say('quote.total_discount', { percent: write.percent(percent) })
+  const rows: [label: string, amount: number][] = [
+    [write.say(label), -totalOf(onItems)],
+    [whole, -rest],
+  ]
+  return rows.filter(([, amount]) => amount !== 0)
 }
 
 /** Returns the label and the amount of the tax of each rate. */
