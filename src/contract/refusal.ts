@@ -3,6 +3,7 @@ import type { ErrorObject } from 'ajv'
 import type { OpenAPIBackend } from 'openapi-backend'
 import { validPartOf } from './input/prune.ts'
 import { fieldErrors } from './input/validation-errors.ts'
+import { type OperationFact, operations } from './operations.gen.ts'
 import { type FieldErrors, Problem } from './output/problems.ts'
 import type { Exchange } from './pipeline.ts'
 
@@ -26,9 +27,16 @@ export async function refuse(
       ({ instancePath, params }) => instancePath.startsWith('/requestBody') || params.missingProperty === 'requestBody',
     )
   if (isBodyAlone) await pipeline.assertRecordVisible(call, request.params)
-  const errors = fieldErrors(findings, headerNames, [...found.query, ...found.body])
+  const errors = fieldErrors(findings, headerNames, [...found.query, ...found.body], relatedHint(call.fact.path))
   if (isBodyAlone) Object.assign(errors, await findRuleErrors(api, exchange, errors))
   throw new Problem('validation_failed', undefined, { errors })
+}
+
+/** Returns a sentence that names the query operation beside a list, if there is one. */
+function relatedHint(list: string): string {
+  const path = `${list}/query`
+  const exists = (Object.values(operations) as OperationFact[]).some((each) => each.path === path)
+  return exists ? ` POST ${path} takes conditions on related records.` : ''
 }
 
 /**

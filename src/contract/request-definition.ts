@@ -3,6 +3,7 @@
 import { linesType } from './input/lines.ts'
 import { type Shape, typesOf } from './input/normalize.ts'
 import type { Parameters } from './input/query.ts'
+import { shortExample } from './input/validation-errors.ts'
 import { type Lifetime, lifetimeOf } from './lifetime.ts'
 
 export interface RequestDefinition {
@@ -122,10 +123,13 @@ interface Contract {
   }
 }
 
-/** Returns whether the key contains documentation, which is half of the contract. */
+/**
+ * Returns whether the key contains documentation, which is half of the contract. Error sentences
+ * show short examples of objects.
+ */
 const isProse = (key: string, value: unknown): boolean =>
   ((key === 'description' || key === 'summary') && typeof value === 'string') ||
-  (key === 'examples' && Array.isArray(value))
+  (key === 'examples' && Array.isArray(value) && shortExample(value) === undefined)
 
 interface Parts {
   additionalProperties?: unknown

@@ -8,6 +8,7 @@ import { linesType, takesLines } from './input/lines.ts'
 import { deprecationHeaders } from './lifetime.ts'
 import { type AnyOperationId, type OperationFact, operations } from './operations.gen.ts'
 import { Problem } from './output/problems.ts'
+import { pathHint } from './path-hints.ts'
 import type { Backend } from './pipeline.ts'
 
 /** The HTTP response to a call. */
@@ -107,25 +108,21 @@ export function isForm(request: FastifyRequest): boolean {
 }
 
 /**
- * Returns the detail of a 405. It lists the methods of the path, and suggests PUT instead of PATCH.
+ * Returns the detail of a 405. It lists the methods of the path, and suggests PUT instead of PATCH,
+ * or another path.
  */
-function knownMethods(method: string, allow: string): string {
+function knownMethods({ method, url }: FastifyRequest, allow: string): string {
   const methods = allow.split(', ').filter((each) => each !== 'HEAD' && each !== 'OPTIONS')
   const hint =
     method === 'PATCH' && methods.includes('PUT')
       ? ' Did you mean PUT? It changes what is sent and leaves the rest.'
-      : ''
+      : pathHint(method, url)
   return `This path does not know ${method}. It knows ${methods.join(', ')}.${hint}`
 }
 
-function refuseMethod(
-  allow: string,
-  { method }: FastifyRequest,
-  reply: FastifyReply,
-  done: (error: Error) => void,
-): void {
-  if (method === 'OPTIONS') reply.code(204).headers({ allow }).send()
-  else done(new Problem('method_not_allowed', knownMethods(method, allow), { headers: { allow } }))
+function refuseMethod(allow: string, request: FastifyRequest, reply: FastifyReply, done: (error: Error) => void): void {
+  if (request.method === 'OPTIONS') reply.code(204).headers({ allow }).send()
+  else done(new Problem('method_not_allowed', knownMethods(request, allow), { headers: { allow } }))
 }
 
 async function answered(

@@ -3,6 +3,7 @@ import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { storageFaultOf } from '../../db/storage-errors.ts'
 import type { Config } from '../config/config.ts'
 import { Problem, problemDocument } from '../contract/output/problems.ts'
+import { pathHint } from '../contract/path-hints.ts'
 import type { Clock } from '../kernel/runtime/clock.ts'
 import { toUnavailableProblem } from '../kernel/runtime/unavailable.ts'
 import { loginPage } from '../resources/authentication/login-page.ts'
@@ -36,9 +37,13 @@ export function createErrorHandler(
   }
 }
 
-/** Throws the 404 for an unknown path, with links to the contract and the documentation. */
-export function refuseUnknownPath(): never {
-  throw new Problem('not_found', 'There is nothing at this path.', { headers: { link: discoveryLinks } })
+/**
+ * Throws the 404 for an unknown path, with a similar path and with links to the contract and the
+ * documentation.
+ */
+export function refuseUnknownPath({ method, url }: Pick<FastifyRequest, 'method' | 'url'>): never {
+  const sentence = `There is nothing at this path.${pathHint(method, url)}`
+  throw new Problem('not_found', sentence, { headers: { link: discoveryLinks } })
 }
 
 function sendProblem(

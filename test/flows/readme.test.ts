@@ -42,7 +42,7 @@ needing('curl', 'jq').describe('the README', () => {
       cwd: folder,
       env: { PATH: process.env.PATH },
     })
-    expect(stdout).toContain('"lead_value":["The field is required."]')
+    expect(stdout).toContain('"errors":{"lead_valu":["Unknown field. Did you mean `lead_value`?"]}')
     expect(stdout).toContain('"code":"industry"')
     expect(stdout).toMatch(/retry: \d+\nid: \d+/)
   })

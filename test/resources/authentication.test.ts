@@ -46,6 +46,15 @@ describe('login', () => {
     expect((await server.admin.get('/account')).status).toBe(200)
   })
 
+  it.each([
+    ['curl/8.5.0', 'curl/8.5.0'],
+    [' ', 'API'],
+    ['x'.repeat(300), 'x'.repeat(100)],
+  ])('without a device name calls the token by the program that signs in: %s', async (agent, name) => {
+    const { status, body } = await login({ device_name: undefined }, { 'user-agent': agent })
+    expect([status, (await server.admin.get(`/tokens/${body.meta.token_id}`)).body.data.name]).toEqual([200, name])
+  })
+
   it('takes form fields too', async () => {
     const form = new URLSearchParams(credentials).toString()
     const { status } = await server.anonymous.post('/login', form, {
@@ -213,7 +222,7 @@ describe('login', () => {
     expect(refused.status).toBe(401)
     expect(refused.body).toMatchObject({ code: 'stateful_domain_mismatch', errors: { email: [expect.any(String)] } })
     expect((await login({ password: 'a guess' }, origin)).body.code).toBe('stateful_domain_mismatch')
-    expect((await login({ device_name: undefined }, origin)).status).toBe(422)
+    expect((await login({ password: undefined }, origin)).status).toBe(422)
     expect((await login({}, { origin: 'http://localhost' })).status).toBe(200)
     expect((await login({}, { host: 'crm.example' })).status).toBe(401)
   })

@@ -89,6 +89,37 @@ describe('a lead', () => {
   })
 })
 
+describe('a stage', () => {
+  it('is also found by its code, in all bodies that take a stage', async () => {
+    const stages = [
+      { name: 'New', code: 'new', probability: 10, sort_order: 1 },
+      { name: 'Visit', code: 'on-site', probability: 30, sort_order: 2 },
+      { name: 'Gewonnen', code: 'won', probability: 100, sort_order: 3 },
+      { name: 'Lost', code: 'lost', probability: 0, sort_order: 4 },
+    ]
+    const pipeline = await post('/pipelines', { name: newName('Coded'), stages })
+    const own = { lead_pipeline_id: pipeline.id }
+    const lead = await post('/leads', { title: 'Coded', ...own, lead_pipeline_stage_id: { code: 'On-Site' } })
+    expect([lead.stage.name, lead.lead_value]).toEqual(['Visit', 0])
+    const won = { lead_pipeline_stage_id: { code: 'won' } }
+    expect((await server.admin.put(`/leads/${lead.id}/stage`, won)).body.data.stage.name).toBe('Gewonnen')
+    const first = { ids: [lead.id], value: { code: 'new' } }
+    expect((await server.admin.post('/leads/mass-update', first)).status).toBe(200)
+    const elsewhere = await post('/leads', { title: 'Coded', lead_pipeline_stage_id: { code: 'on-site' } })
+    expect(elsewhere.pipeline.id).toBe(pipeline.id)
+    const sentence = (code: string) => errorsOf('/leads', { title: 'Coded', ...own, lead_pipeline_stage_id: { code } })
+    expect(await sentence('onsite')).toEqual({
+      lead_pipeline_stage_id: ['No stage has the code onsite. Did you mean `on-site`?'],
+    })
+    // A name is not a code.
+    expect(await sentence('Gewonnen')).toEqual({
+      lead_pipeline_stage_id: ['No stage has the code Gewonnen. Known are new, on-site, won, lost.'],
+    })
+    const both = { lead_pipeline_stage_id: { code: 'won', name: 'Won' } }
+    expect(Object.keys(await errorsOf('/leads', { title: 'Coded', ...both }))[0]).toMatch(/^lead_pipeline_stage_id/)
+  })
+})
+
 describe('an unknown name', () => {
   it('is an error that names the nearest one', async () => {
     const source = await post('/sources', { name: newName('Billboard') })
@@ -108,7 +139,6 @@ describe('an unknown name', () => {
       user_id: ['No user has the e-mail address gone@example.com.'],
       'products.0.product_id': ['No product has the SKU x.'],
       title: ['The field is required.'],
-      lead_value: ['The field is required.'],
     })
   })
 

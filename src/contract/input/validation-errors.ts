@@ -3,7 +3,7 @@
 import type { ErrorObject } from 'ajv'
 import type { FieldErrors } from '../output/problems.ts'
 import { nearest } from './did-you-mean.ts'
-import { habitual } from './habits.ts'
+import { habitual, habitualKey, relatedFilter } from './habits.ts'
 
 /**
  * Returns a text such as " Did you mean `title`?", or an empty text when no candidate is similar.
@@ -23,12 +23,13 @@ const maxNameLength = 120
 
 /**
  * Returns the sentences by field for Ajv's errors and for `more`, at most `maxFields` fields and
- * `maxBytes` bytes.
+ * `maxBytes` bytes. `related` is a sentence about filters by fields of related records.
  */
 export function fieldErrors(
   findings: readonly ErrorObject[],
   headerNames: readonly string[] = [],
   more: readonly Finding[] = [],
+  related = '',
 ): FieldErrors {
   const errors = new Map<string, string[]>()
   let bytes = 0
@@ -48,7 +49,7 @@ export function fieldErrors(
   // `if` itself, which adds nothing.
   const reported = findings.slice(0, maxFindings).filter(({ keyword }) => keyword !== 'if')
   for (const finding of withoutUnions(withoutReferences(withoutChoices(reported, more), more), more))
-    if (!isFull) add(fieldName(finding, headerNames), sentenceFor(finding))
+    if (!isFull) add(fieldName(finding, headerNames), sentenceFor(finding, related))
   for (const [field, sentence] of more) add(field, sentence)
   if (isFull || findings.length > maxFindings)
     errors.set('body', [...(errors.get('body') ?? []), 'More is wrong than is listed here.'])
@@ -201,24 +202,42 @@ const plainSentences: Record<string, string> = {
   oneOf: 'Has several of the forms that the contract allows; send one of them.',
 }
 
+/** The maximum length of an example in an error sentence. */
+const maxExample = 80
+
+/** Returns the first example as JSON if it is a short object, or undefined. */
+export function shortExample([example]: readonly unknown[]): string | undefined {
+  const text = typeof example === 'object' && example !== null ? JSON.stringify(example) : ''
+  return text.startsWith('{') && text.length <= maxExample ? text : undefined
+}
+
+function unknownKey({ params, parentSchema, instancePath }: ErrorObject, related: string): string {
+  const known = Object.keys((parentSchema?.properties ?? {}) as object)
+  const word = String(params.additionalProperty)
+  const isQuery = instancePath === '/query'
+  const habit = isQuery ? habitual(word, known) : habitualKey(word, known)
+  const reference = isQuery && habit === undefined ? relatedFilter(word, known) : undefined
+  const meant = habit ?? reference
+  const hint = meant === undefined ? didYouMean(word, known) : ` Did you mean \`${meant}\`?`
+  return `Unknown ${isQuery ? 'parameter' : 'field'}.${hint}${reference === undefined ? '' : related}`
+}
+
 const counted = (count: unknown, one: string, several: string): string => `${count} ${count === 1 ? one : several}`
 
-function sentenceFor({ keyword, params, schema, parentSchema, instancePath, data }: ErrorObject): string {
+function sentenceFor(finding: ErrorObject, related: string): string {
+  const { keyword, params, schema, parentSchema, data } = finding
   switch (keyword) {
     case 'choice':
       return `Send either ${(params.keys as string[]).join(' or ')}.`
     case 'reference':
       return `Must be an id, or an object with ${(params.keys as string[]).join(' or ')}.`
-    case 'additionalProperties': {
-      const known = Object.keys((parentSchema?.properties ?? {}) as object)
-      const word = String(params.additionalProperty)
-      if (instancePath !== '/query') return `Unknown field.${didYouMean(word, known)}`
-      const habit = habitual(word, known)
-      return `Unknown parameter.${habit === undefined ? didYouMean(word, known) : ` Did you mean \`${habit}\`?`}`
-    }
+    case 'additionalProperties':
+      return unknownKey(finding, related)
     case 'type': {
       const types = [params.type].flat().map((type) => typeNames[String(type)] ?? String(type))
-      return `Must be ${types.join(' or ')}.`
+      const example =
+        params.type === 'object' && !Array.isArray(data) ? shortExample(parentSchema?.examples ?? []) : undefined
+      return `Must be ${types.join(' or ')}${example === undefined ? '' : ` such as ${example}`}.`
     }
     case 'enum': {
       const allowed = (params.allowedValues as unknown[]).filter((each) => each !== null).map(String)

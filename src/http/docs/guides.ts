@@ -14,16 +14,28 @@ export interface Guide {
 }
 
 export const guides: readonly Guide[] = [
-  { name: 'authentication', title: 'Authentication', summary: 'Tokens, sessions, abilities and permissions.' },
+  { name: 'quick-start', title: 'Quick start', summary: 'From a token to a won lead in ten minutes.' },
+  { name: 'authentication', title: 'Authentication', summary: 'Tokens and sessions, and the limits of calls.' },
+  { name: 'permissions', title: 'Permissions and tokens', summary: 'Roles, views of users, abilities of tokens.' },
   { name: 'clients', title: 'Clients', summary: 'Postman and Bruno, TypeScript, Python.' },
   { name: 'errors', title: 'Errors', summary: 'Problem documents, status codes and retries.' },
   { name: 'pagination', title: 'Pagination', summary: 'Pages by number and by cursor.' },
   { name: 'filtering', title: 'Filtering', summary: 'Filters, words, sort keys and included records.' },
   { name: 'idempotency', title: 'Safe retries', summary: 'Idempotency-Key, If-Match and dry runs.' },
+  { name: 'sync', title: 'Sync another system', summary: 'External ids, upserts, bulk writes, the event feed.' },
+  { name: 'lead-to-quote', title: 'Lead to quote', summary: 'Products, an offer as PDF, its acceptance.' },
+  { name: 'workflows', title: 'Workflows', summary: 'Rules that act when something happens.' },
+  { name: 'email', title: 'E-mail in and out', summary: 'Drafts, threads, attachments, received e-mails.' },
+  { name: 'files', title: 'Files', summary: 'Upload, attach, download.' },
   { name: 'webhooks', title: 'Webhooks', summary: 'Every event with its payload, and signatures.' },
   { name: 'custom-attributes', title: 'Custom attributes', summary: 'Fields of your own on records.' },
   { name: 'imports', title: 'Imports', summary: 'Records from CSV and Excel files.' },
   { name: 'campaigns', title: 'Campaigns', summary: 'Audiences, consent, tests and unsubscribing.' },
+  {
+    name: 'privacy',
+    title: 'Duplicates, merge and a person’s data',
+    summary: 'One record for one customer; export and erasure.',
+  },
   { name: 'changes', title: 'Changes', summary: 'Each version of the contract, and the promise to clients.' },
 ]
 

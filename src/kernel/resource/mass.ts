@@ -2,6 +2,7 @@
 // transaction; with `atomic`, all records share one. With an Idempotency-Key, each transaction also
 // stores the ids of finished records, so that a repeated request continues after a crash.
 
+import { operations } from '../../contract/operations.gen.ts'
 import type { Failure } from '../../contract/output/problems.ts'
 import type { Reply } from '../../contract/types.ts'
 import type { Context } from '../context.ts'
@@ -99,13 +100,29 @@ export async function inMass(ctx: Context, work: Work): Promise<MassReply> {
         ),
       )
   }
-  if (processed.length === 0) throw new Problem('mass_failed', undefined, { failed })
   const { one, many } = work.noun
+  if (processed.length === 0) throw new Problem('mass_failed', unknownIds(ctx, one, failed), { failed })
   return {
     data: { processed, failed },
     message: `${processed.length} ${processed.length === 1 ? one : many} ${work.verb}.`,
   }
 }
+
+/**
+ * Returns the detail of a refusal in which no record exists: the ids may be of another type.
+ * Returns undefined for other refusals.
+ */
+function unknownIds({ operation }: Context, noun: string, failed: readonly Failure[]): string | undefined {
+  const isUnknown = failed.length > 0 && failed.every(({ code }) => code === 'not_found')
+  if (!isUnknown) return undefined
+  const ids = failed.slice(0, maxListed).map(({ id }) => id)
+  const more = failed.length > ids.length ? `, nor ${failed.length - ids.length} more` : ''
+  const list = operation === null ? '' : ` GET ${operations[operation].path.replace(/\/mass-\w+$/, '')} lists the ids.`
+  return `None of the records was changed: you can see no ${noun} with the ids ${ids.join(', ')}${more}.${list}`
+}
+
+/** The maximum number of unknown ids in a sentence. */
+const maxListed = 5
 
 /**
  * Returns the handler that deletes many records of a resource. `defer` returns the id of a job that

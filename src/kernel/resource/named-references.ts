@@ -25,7 +25,7 @@ export interface NamingRequest {
 /** Returns the id of the record, or a sentence that says why there is none. */
 export type FindNamed = (
   ctx: Context,
-  name: string,
+  named: { key: 'name' | 'code'; text: string },
   around: NamingRequest & { beside: Record<string, unknown> },
 ) => Promise<number | string>
 
@@ -61,10 +61,11 @@ export async function findNamed(
   // These may depend on references beside them, such as a stage on its pipeline.
   for (const reference of named) {
     const finder = finders[reference.entity]
-    const { name } = reference.value
-    if (!finder || typeof name !== 'string') continue
+    const key = Object.hasOwn(reference.value, 'code') ? 'code' : 'name'
+    const text = reference.value[key]
+    if (!finder || typeof text !== 'string') continue
     const { path, params, body } = request
-    set(reference, await finder(ctx, name, { path, params, body, beside: parentOf(body, reference.path) }))
+    set(reference, await finder(ctx, { key, text }, { path, params, body, beside: parentOf(body, reference.path) }))
   }
   return found
 }
@@ -165,12 +166,12 @@ async function visibleByKey(
   return exact.length > 0 || !isFolded ? exact : idsWhere(hasFoldedKey(at, [foldedPartOf(key)]))
 }
 
-const called = { name: 'name', email: 'e-mail address', sku: 'SKU', external_id: 'external id' } as const
+const called = { name: 'name', code: 'code', email: 'e-mail address', sku: 'SKU', external_id: 'external id' } as const
 
 /** Returns the error sentence for a name that no record has, or that several have. */
 export function notOne(
   noun: string,
-  key: RecordKey,
+  key: RecordKey | 'code',
   text: string,
   ids: readonly number[],
   known: readonly string[],

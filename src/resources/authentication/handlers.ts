@@ -31,11 +31,12 @@ const login: Handler<'login'> = async (ctx, { body }) => {
     // account is being guessed.
     if (device.isNewBesideOthers && proven.isGuessed) await notifyUser(ctx, user.id, 'device')
     let text = ''
-    const input = { email: body.email, device_name: body.device_name }
+    const name = body.device_name ?? agentOf(ctx)
+    const input = { email: body.email, device_name: name }
     const { id } = await write(ctx, 'user.token.create', { entity: 'tokens', input }, async (ctx) => {
       const issued = await issueToken(
         ctx.db,
-        { userId: user.id, name: body.device_name, kind: 'login', abilities, expiresAt, allowedIps: [] },
+        { userId: user.id, name, kind: 'login', abilities, expiresAt, allowedIps: [] },
         now(ctx),
       )
       text = issued.text
@@ -51,6 +52,14 @@ const login: Handler<'login'> = async (ctx, { body }) => {
     message: 'Signed in.',
   }
 }
+
+/** Returns the `User-Agent` of the program that signs in, such as `curl/8.5.0`, or `API`. */
+function agentOf({ headers }: Context): string {
+  const sent = headers['user-agent']
+  return (typeof sent === 'string' ? sent.trim().slice(0, maxAgentLength) : '') || 'API'
+}
+
+const maxAgentLength = 100
 
 /**
  * Revokes the least recently used login tokens of a user when there are more than `maxTokens`.

@@ -1,13 +1,14 @@
-// The stage that a body names instead of sending its id. Pipelines may have stages with the same
-// name, so a stage of the pipeline in the body, or of the stored lead's pipeline, comes first.
+// The stage that a body names by its name or code instead of its id. Pipelines may have stages with
+// the same name, so a stage of the pipeline in the body, or of the stored lead's pipeline, comes
+// first.
 import { operations } from '../../contract/operations.gen.ts'
 import type { Context } from '../../kernel/context.ts'
 import { type FindNamed, notOne } from '../../kernel/resource/named-references.ts'
 import { defaultPipelineId } from '../pipelines/moves.ts'
-import { stagesNamed } from '../pipelines/stages.ts'
+import { stagesNamed, stagesWithCode } from '../pipelines/stages.ts'
 import { leads } from './resource.ts'
 
-export const findNamedStage: FindNamed = async (ctx, name, { path, params, body, beside }) => {
+export const findNamedStage: FindNamed = async (ctx, { key, text }, { path, params, body, beside }) => {
   const stages = await ctx.db
     .selectFrom('lead_pipeline_stages')
     .select(['id', 'code', 'name', 'lead_pipeline_id'])
@@ -19,15 +20,16 @@ export const findNamedStage: FindNamed = async (ctx, name, { path, params, body,
   const pipeline =
     typeof sent === 'number' ? sent : await usualPipeline(ctx, path, params.id ?? (body as { ids?: unknown }).ids)
   const own = stages.filter((each) => each.lead_pipeline_id === pipeline)
-  const inOwn = stagesNamed(own, name)
-  const found = inOwn.length > 0 || typeof sent === 'number' ? inOwn : stagesNamed(stages, name)
-  const known = (pipeline === null ? stages : own).map((each) => each.name)
+  const matching = key === 'code' ? stagesWithCode : stagesNamed
+  const inOwn = matching(own, text)
+  const found = inOwn.length > 0 || typeof sent === 'number' ? inOwn : matching(stages, text)
+  const known = (pipeline === null ? stages : own).map((each) => each[key])
   return found.length === 1 && found[0]
     ? found[0].id
     : notOne(
         'stage',
-        'name',
-        name,
+        key,
+        text,
         found.map(({ id }) => id),
         [...new Set(known)],
       )

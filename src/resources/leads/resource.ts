@@ -165,7 +165,7 @@ export const leads = defineResource(
         title: body.title,
         title_key: body.title === undefined ? undefined : textKey(body.title),
         description: body.description,
-        lead_value: scaled(body.lead_value),
+        lead_value: scaled(body.lead_value ?? (current ? undefined : 0)),
         expected_close_date: expected,
         lead_source_id: source ?? (current ? undefined : await defaultVocabularyId(ctx, 'lead_sources', 'Direct')),
         lead_type_id: type ?? (current ? undefined : await defaultVocabularyId(ctx, 'lead_types', 'New Business')),

@@ -36,8 +36,11 @@ interface AnyStage {
 /** Returns the stages with this name; the code counts as a name, too. */
 export const stagesNamed = <S extends AnyStage>(stages: readonly S[], name: string): S[] => {
   const named = namedLike(stages, name)
-  return named.length > 0 ? named : stages.filter(({ code }) => code === fold(name.trim()))
+  return named.length > 0 ? named : stagesWithCode(stages, name)
 }
+
+export const stagesWithCode = <S extends AnyStage>(stages: readonly S[], code: string): S[] =>
+  stages.filter((each) => each.code === fold(code.trim()))
 
 /** The stages of a new pipeline whose request contains no stages. */
 const defaultStages: readonly StageInput[] = [
