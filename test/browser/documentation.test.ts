@@ -34,7 +34,7 @@ let page: Page
 const browser = useOne(openBrowser)
 const server = useOne(listeningServer)
 beforeAll(async () => {
-  // The first request loads Swagger UI into the server.
+  // The first request renders the page.
   await until(async () => (await fetch(`${server.url}/api/admin/documentation`)).ok)
 })
 beforeEach(async () => {
@@ -43,11 +43,13 @@ beforeEach(async () => {
 })
 afterEach(() => watched.context.close())
 
-/** Opens the reference page. Retries when the busy server refuses a file of the page with 503. */
+/** Opens the reference page. Retries when the busy server refuses it or its data with 503. */
 async function openDocumentation(anchor = ''): Promise<void> {
   for (let attempt = 0; attempt < 8; attempt++) {
     let isRefused = false
     const look = (response: Response) => {
+      // The files of the page are never refused.
+      if (/\/(files|static)\//.test(response.url())) expect([200, 304], response.url()).toContain(response.status())
       if (response.status() === 503) isRefused = true
     }
     page.on('response', look)
@@ -122,31 +124,69 @@ describe('the reference', { timeout: patienceMs }, () => {
         all.map((each) => ({ id: each.getAttribute('data-operation'), text: each.textContent ?? '' })),
       )
     expect(links.map(({ id }) => id).sort()).toEqual([...operations].sort())
-    expect(links.find(({ id }) => id === 'createLead')?.text).toMatch(/Create a lead\s*\/api\/admin\/leads/)
+    expect(links.find(({ id }) => id === 'createLead')?.text).toMatch(/Create a lead\s*\/leads$/)
+    expect(links.find(({ id }) => id === 'getHealth')?.text).toMatch(/\/healthz$/)
     expect(await page.title()).toBe('Accord CRM API')
     expect([watched.elsewhere, watched.complaints]).toEqual([[], []])
   })
 
-  it('shows the tags before Swagger UI has loaded, and opens then the tag that was pressed', async () => {
+  it('keeps clicks that come before its scripts, and moves nothing when it carries them out', async () => {
     let release = (): void => undefined
     const held = new Promise<void>((resolve) => {
       release = resolve
     })
-    await page.route('**/swagger-ui-bundle.js*', async (route) => {
+    await page.route('**/reference.js', async (route) => {
       await held
       await route.continue()
     })
-    await page.goto(`${server.url}/api/admin/documentation`, { waitUntil: 'domcontentloaded' })
-    expect(await page.locator('.opblock-tag').count()).toBe(tags.length)
+    await page.goto(`${server.url}/api/admin/documentation`, { waitUntil: 'commit' })
     const heading = page.locator('.opblock-tag[data-tag=Sources]')
     const before = await heading.boundingBox()
     await heading.locator('button').click()
+    await page.locator('.opblock-tag[data-tag=Types] button').click()
     expect(await page.locator('.opblock').count()).toBe(0)
     release()
     await blockOf('Sources', 'listSources').waitFor()
+    await blockOf('Types', 'listTypes').waitFor()
     const after = await heading.boundingBox()
     expect([after?.x, after?.width, after?.height]).toEqual([before?.x, before?.width, before?.height])
     expect(watched.complaints).toEqual([])
+  })
+
+  it('loads Swagger UI at the first "Try it out", and opens then the form that was asked for', async () => {
+    const loaded: string[] = []
+    page.on('request', (request) => loaded.push(new URL(request.url()).pathname.split('/').at(-1) ?? ''))
+    const block = await openOperation('Sources', 'listSources')
+    expect(loaded).not.toContain('swagger-ui-bundle.js')
+    await block.locator('.try-out__btn').click()
+    await block.locator('.btn.execute').waitFor()
+    expect(loaded).toContain('swagger-ui-bundle.js')
+    expect(await block.locator('.try-out__btn').textContent()).toBe('Cancel')
+    await block.locator('.try-out__btn').click()
+    expect([await block.locator('.btn.execute').isVisible(), await block.locator('.inputs').isVisible()]).toEqual([
+      false,
+      true,
+    ])
+    expect(watched.complaints).toEqual([])
+  })
+
+  it('says offline that an operation or the form cannot be loaded, and tries again on request', async () => {
+    await openDocumentation()
+    await watched.context.setOffline(true)
+    await page.locator('.opblock-tag[data-tag=Sources] button').click()
+    const block = blockOf('Sources', 'getSource')
+    await block.locator('.opblock-summary-control').click()
+    await block.locator('[role=alert]').waitFor()
+    expect(await block.locator('[role=alert]').textContent()).toContain('This computer is offline.')
+    await watched.context.setOffline(false)
+    await block.locator('.retry').click()
+    await block.locator('.errors').waitFor()
+    await watched.context.setOffline(true)
+    await block.locator('.try-out__btn').click()
+    await block.locator('.try-form [role=alert]').waitFor()
+    await watched.context.setOffline(false)
+    await block.locator('.try-out__btn').click()
+    await block.locator('.btn.execute').waitFor()
   })
 
   it('puts the operation of a deep link at the top, and marks it in the sidebar', async () => {
@@ -158,39 +198,79 @@ describe('the reference', { timeout: patienceMs }, () => {
     expect(await marked.isVisible()).toBe(true)
   })
 
-  it('shows permission, ability, events, related operations, exact examples, and errors in one line', async () => {
+  it('shows permission, ability, events, related operations, samples, and the errors that are its own', async () => {
     const block = await openOperation('Leads', 'createLead')
     expect(await block.locator('.facts').textContent()).toMatch(/leads\.create[\s\S]*leads:write[\s\S]*lead\.create/)
     expect(await block.locator('.facts a', { hasText: 'Show a lead' }).getAttribute('href')).toContain(
       '#/Leads/getLead',
     )
-    expect(await block.locator('.opblock-section-request-body pre').textContent()).toBe(
-      '{\n  "title": "40 seats for Analytical Ltd",\n  "lead_value": 4821.5\n}',
-    )
+    await block.locator('.tabs button', { hasText: 'JSON' }).click()
+    expect(JSON.parse((await block.locator('.samples code').textContent()) ?? '')).toMatchObject({
+      title: '40 seats for Analytical Ltd',
+      lead_value: 4821.5,
+      person: { name: expect.any(String) },
+      products: [{ product_id: expect.any(Number), quantity: expect.any(Number) }],
+    })
     expect(
-      await block
-        .locator('.responses-table [data-code]')
-        .evaluateAll((all) => all.map((each) => (each as HTMLElement).dataset.code)),
+      await block.locator('[data-code]').evaluateAll((all) => all.map((each) => (each as HTMLElement).dataset.code)),
     ).toEqual(['200', '201'])
+    const own = block.locator('.errors > dl > dt')
+    expect(await own.allTextContents()).toEqual(['409', '422'])
     expect(await block.locator('.errors summary').textContent()).toMatch(
-      /Errors\s+400\s*401\s*403\s*409\s*413\s*415\s*422\s*429\s*503/,
+      /Common errors\s+400\s*401\s*403\s*413\s*415\s*429\s*503/,
     )
     await block.locator('.errors summary').click()
-    const link = block.locator('.errors a', { hasText: 'validation_failed' })
-    expect(await link.getAttribute('href')).toBe('/api/admin/documentation/errors#validation_failed')
-    await block.locator('.responses-wrapper button.tablinks', { hasText: 'Schema' }).click()
-    expect(await block.locator('.responses-wrapper .model-box').textContent()).toContain('The lead after the change.')
+    const link = block.locator('.errors a', { hasText: 'rate_limited' })
+    expect(await link.getAttribute('href')).toBe('/api/admin/documentation/errors#rate_limited')
     expect(watched.complaints).toEqual([])
   })
 
-  it('groups the filters of a list by field', async () => {
+  it('lists the fields of bodies and replies in words, with nested fields that open', async () => {
+    const block = await openOperation('Leads', 'createLead')
+    const body = block.locator('.request-body')
+    const head = (name: string): Promise<string | null> =>
+      body.locator(`> .fields > [data-field=${name}] > .field-head`).textContent()
+    expect(await head('title')).toBe('titletextrequired1 to 255 characters')
+    expect(await head('closed_at')).toBe('closed_atdate and time or null')
+    expect(await head('products')).toBe('productslist of objectsup to 200 entries')
+    expect(await head('lead_source_id')).toBe('lead_source_idwhole number or object')
+    const person = body.locator('> .fields > [data-field=person]')
+    expect(await person.locator('[data-field=emails]').count()).toBe(0)
+    await person.locator('summary', { hasText: 'fields of person' }).focus()
+    await page.keyboard.press('Enter')
+    await person.locator('[data-field=emails]').waitFor()
+    // The record of a reply is open at first.
+    expect(await block.locator('.replies [data-field=data] [data-field=stage_changed_at]').isVisible()).toBe(true)
+    const text = (await block.textContent()) ?? ''
+    expect(text).not.toMatch(/9007199254740991|9,007,199|\$ref|\$\$ref/)
+    expect(text).not.toMatch(/matches \S{31}/)
+  })
+
+  it('has the samples beside the text above 1,200 pixels, where they stay while scrolling', async () => {
+    await page.setViewportSize({ width: 1280, height: 800 })
+    const block = await openOperation('Leads', 'createLead')
+    const [text, side] = [block.locator('.text'), block.locator('.side')]
+    const [left, right] = [await text.boundingBox(), await side.boundingBox()]
+    expect((left?.x ?? 0) + (left?.width ?? 0)).toBeLessThanOrEqual(right?.x ?? 0)
+    await page.evaluate(() => scrollBy(0, 700))
+    await until(async () => Math.abs(((await side.boundingBox())?.y ?? 0) - 72) < 2)
+    await page.setViewportSize({ width: 1100, height: 800 })
+    const [above, below] = [await text.boundingBox(), await side.boundingBox()]
+    expect(below?.y ?? 0).toBeGreaterThanOrEqual((above?.y ?? 0) + (above?.height ?? 0))
+  })
+
+  it('folds the filters of a list, one row for each field', async () => {
     const block = await openOperation('Leads', 'listLeads')
-    const value = block.locator('tr.field button', { hasText: 'lead_value' })
-    expect(await value.textContent()).toMatch(/lead_value\s*\[gt\]\s*\[gte\]\s*\[lt\]\s*\[lte\]/)
-    expect(await block.locator('tr[data-param-name="lead_value[gte]"]').count()).toBe(0)
-    await value.click()
-    await block.locator('tr[data-param-name="lead_value[gte]"]').waitFor()
+    expect(await block.locator('.parameters > .fields > [data-field]').count()).toBeLessThan(12)
+    const filters = block.locator('.filters')
+    expect(await filters.locator('[data-field]').count()).toBe(0)
+    await filters.locator('> summary').click()
+    const value = filters.locator('[data-field=lead_value]')
+    expect(await value.locator('.operators').textContent()).toBe('[gt][gte][lt][lte]')
     await block.locator('.try-out__btn').click()
+    const field = block.locator('tr.field button', { hasText: 'lead_value' })
+    expect(await field.textContent()).toMatch(/lead_value\s*\[gt\]\s*\[gte\]\s*\[lt\]\s*\[lte\]/)
+    await field.click()
     expect(await block.locator('tr[data-param-name="lead_value[gte]"] input').isEnabled()).toBe(true)
   })
 })
@@ -223,11 +303,13 @@ describe('the search', { timeout: patienceMs }, () => {
 describe('"Try it out" on a list', { timeout: patienceMs }, () => {
   it('sends only what was typed, also with attributes of all types', async () => {
     const authorization = `Bearer ${await tokenOf()}`
+    const made: number[] = []
     for (const [type, more] of attributes) {
       const body = JSON.stringify({ code: `t_${type}`, name: `A ${type}`, type, entity_type: 'leads', ...more })
       const headers = { 'content-type': 'application/json', accept: 'application/json', authorization }
       const reply = await fetch(`${server.url}/api/admin/settings/attributes`, { method: 'POST', headers, body })
       expect(reply.status).toBe(201)
+      made.push(((await reply.json()) as { data: { id: number } }).data.id)
     }
     const block = await openOperation('Leads', 'listLeads')
     await signIn('token')
@@ -239,6 +321,12 @@ describe('"Try it out" on a list', { timeout: patienceMs }, () => {
     sent = page.waitForRequest(/\/api\/admin\/leads\?/)
     await block.locator('.btn.execute').click()
     expect([...new URL((await sent).url()).searchParams]).toEqual([['custom_attributes[t_text]', 'a b']])
+    // The samples would have values of these attributes.
+    for (const id of made)
+      await fetch(`${server.url}/api/admin/settings/attributes/${id}`, {
+        method: 'DELETE',
+        headers: { accept: 'application/json', authorization },
+      })
   })
 })
 
@@ -267,7 +355,11 @@ describe('signing in', { timeout: patienceMs }, () => {
     const block = await openOperation('Leads', 'createLead')
     await signIn('cookie')
     const sent = page.waitForRequest((request) => request.method() === 'POST' && request.url().endsWith('/leads'))
-    expect(await tryOut(block)).toContain('201')
+    await block.locator('.try-out__btn').click()
+    await block.locator('textarea').fill('{ "title": "From a page", "lead_value": 1 }')
+    await block.locator('.btn.execute').click()
+    const status = block.locator('.live-responses-table .response-col_status').last()
+    await until(async () => (await status.textContent())?.includes('201') ?? false)
     const headers = await (await sent).allHeaders()
     expect([headers['x-xsrf-token'], headers.authorization]).toEqual([expect.stringMatching(/.{20}/), undefined])
     expect(await page.locator('#sign-in input').evaluateAll((all) => all.map(({ id }) => id))).not.toContain('session')
@@ -307,10 +399,22 @@ describe('the samples', { timeout: patienceMs }, () => {
     ['Organizations', 'exportOrganizations', '200'],
   ])('of %s %s run as pasted', async (tag, id, status) => {
     const env = { PATH: process.env.PATH, ACCORD_TOKEN: await tokenOf(), PYTHONDONTWRITEBYTECODE: '1' }
+    // The example of a lead refers to product 2.
+    for (const sku of id === 'createLead' ? ['one', 'two'] : [])
+      await fetch(`${server.url}/api/admin/products`, {
+        method: 'POST',
+        headers: {
+          ...{ 'content-type': 'application/json', accept: 'application/json' },
+          authorization: `Bearer ${env.ACCORD_TOKEN}`,
+        },
+        body: JSON.stringify({ sku, name: sku, price: 1 }),
+      })
     const block = await openOperation(tag, id)
     for (const [language, commandFor] of Object.entries(commands)) {
       await block.locator('.tabs button', { hasText: language }).click()
-      const text = (await block.locator('.samples code').textContent()) ?? ''
+      const written = (await block.locator('.samples code').textContent()) ?? ''
+      // The address of a person is unique.
+      const text = written.replace('ada@example.com', `${language}@example.com`)
       if (language === 'curl') expect(text).toContain('curl -g ')
       const [command, args] = await commandFor(text)
       const { stdout } = await run(command, args, { cwd: folder, env, timeout: 60_000 })
@@ -378,7 +482,8 @@ describe('every reader', { timeout: patienceMs }, () => {
       false,
       false,
     ])
-    expect(await block.locator('.errors dl').isVisible()).toBe(true)
+    expect(await block.locator('.errors details dl').isVisible()).toBe(true)
+    expect(await block.locator('.request-body [data-field=person] [data-field=emails]').first().isVisible()).toBe(true)
   })
 })
 

@@ -42,6 +42,9 @@ const commonHeaders = new Set(['X-Request-Id', 'RateLimit', 'RateLimit-Policy'])
 
 const isSuccess = (status: string): boolean => status.startsWith('2')
 
+/** The errors of the request as a whole, which mean the same in nearly every operation. */
+const commonStatuses = new Set(['400', '401', '403', '413', '415', '429', '503'])
+
 const parametersOf = ({ parameters = [] }: ServedOperation, contract: ServedDocument): ServedParameter[] =>
   parameters.map((each) => resolveServed(contract, each)).flatMap(withoutObject)
 
@@ -62,12 +65,24 @@ function withoutObject(parameter: ServedParameter): ServedParameter[] {
 
 function refusalsOf({ responses }: ServedOperation, contract: ServedDocument): Refusal[] {
   return Object.entries(responses)
-    .filter(([status]) => !isSuccess(status))
+    .filter(([status]) => Number(status) >= 400)
     .map(([status, response]) => {
       const { description = '' } = resolveServed(contract, response)
       const words = [...description.matchAll(/`([a-z_]+)`/g)].map(([, word]) => word as ProblemCode)
       return { status, description, codes: words.filter((word) => word in problemCodes) }
     })
+}
+
+/** Returns the most frequent error of each common status. */
+function commonErrors(contract: ServedDocument): Refusal[] {
+  const counts = new Map<string, { refusal: Refusal; count: number }>()
+  for (const { operation } of operationsOf(contract))
+    for (const refusal of refusalsOf(operation, contract)) {
+      const key = `${refusal.status} ${refusal.description}`
+      counts.set(key, { refusal, count: (counts.get(key)?.count ?? 0) + 1 })
+    }
+  const byCount = [...counts.values()].sort((a, b) => b.count - a.count).map(({ refusal }) => refusal)
+  return [...commonStatuses].flatMap((status) => byCount.find((each) => each.status === status) ?? [])
 }
 
 /** Returns the operations by tag, with the data for the list and the search. */
@@ -96,16 +111,18 @@ export function outlineOf(contract: ServedDocument): OutlineTag[] {
 
 /**
  * Returns the operations of a tag as an OpenAPI 3.0 document with the schemas that they use. The
- * response `default` and the list `x-errors` replace all error responses. `x-related` lists other
- * operations on the same record or its collection. The page groups parameters with the same
- * `x-field`.
+ * response `default` and the list `x-errors` replace the error responses. `x-common` has the
+ * statuses of an operation that the list `x-common-errors` of the document describes. `x-related`
+ * lists other operations on the same record or its collection. The page groups parameters with the
+ * same `x-field`.
  */
 export function tagDocument(contract: ServedDocument, tag: OutlineTag): object {
   const paths: Record<string, Record<string, object>> = {}
+  const common = commonErrors(contract)
   for (const { path, method, operation } of operationsOf(contract))
     if (operation.tags[0] === tag.name) {
       paths[path] ??= {}
-      paths[path][method] = pageOperation(contract, path, operation)
+      paths[path][method] = pageOperation(contract, path, operation, common)
     }
   const schemas = Object.fromEntries(
     Object.entries(schemasUsedBy(paths, contract.components)).map(([name, schema]) => [name, downLevel(schema)]),
@@ -118,11 +135,20 @@ export function tagDocument(contract: ServedDocument, tag: OutlineTag): object {
     tags: [{ name: tag.name, description: tag.description }],
     paths,
     components: { schemas, securitySchemes: { bearer: { type: 'http', scheme: 'bearer' } } },
+    'x-common-errors': common,
   }
 }
 
-function pageOperation(contract: ServedDocument, path: string, operation: ServedOperation): object {
+function pageOperation(
+  contract: ServedDocument,
+  path: string,
+  operation: ServedOperation,
+  common: readonly Refusal[],
+): object {
   const { operationId, tags, summary, description, requestBody, security } = operation
+  const errors = refusalsOf(operation, contract)
+  const isCommon = ({ status, description }: Refusal): boolean =>
+    common.some((each) => each.status === status && each.description === description)
   const kept = Object.entries(operation).filter(([key]) => key.startsWith('x-'))
   return {
     operationId,
@@ -131,10 +157,11 @@ function pageOperation(contract: ServedDocument, path: string, operation: Served
     ...(description !== undefined && { description }),
     security: security?.length === 0 ? [] : [{ bearer: [] }],
     ...Object.fromEntries(kept),
-    'x-errors': refusalsOf(operation, contract),
+    'x-errors': errors.filter((each) => !isCommon(each)),
+    'x-common': errors.filter(isCommon).map(({ status }) => status),
     'x-related': relatedTo(contract, path, operationId),
     parameters: parametersOf(operation, contract).map(pageParameter),
-    ...(requestBody && { requestBody: { ...requestBody, content: pageContent(requestBody.content ?? {}, contract) } }),
+    ...(requestBody && { requestBody: pageBody(requestBody, contract) }),
     responses: pageResponses(operation, contract),
   }
 }
@@ -153,6 +180,15 @@ function pageParameter({ schema = {}, description = '', ...parameter }: ServedPa
     schema: shape,
     'x-field': parameter.in === 'header' ? 'Request headers' : field,
   }
+}
+
+/** Returns a body with the last example of its schema, which has the most fields. */
+function pageBody(body: ServedBody, contract: ServedDocument): object {
+  const content = Object.entries(body.content ?? {}).map(([type, media]) => {
+    const { examples = [] } = resolveServed(contract, media.schema ?? {})
+    return [type, { example: examples.at(-1), ...media }] as const
+  })
+  return { ...body, content: pageContent(Object.fromEntries(content), contract) }
 }
 
 function pageContent(content: NonNullable<ServedBody['content']>, { components }: ServedDocument): object {

@@ -1,11 +1,12 @@
 // Reads the scripts, styles and icon of the documentation pages. Their URLs contain a version, so
 // browsers can cache them for a year.
 import { readdirSync, readFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
 import { extname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { byteTag } from '../../kernel/write/etag.ts'
 import { mark } from './assets.ts'
+import { type PageFile, pageFile } from './sent-file.ts'
+import { swaggerUiVersion } from './swagger-ui.ts'
 
 const folder = fileURLToPath(new URL('./browser', import.meta.url))
 
@@ -14,14 +15,6 @@ const types: Readonly<Record<string, string>> = {
   '.css': 'text/css; charset=utf-8',
   '.svg': 'image/svg+xml',
 }
-
-export interface PageFile {
-  type: string
-  text: string
-  etag: string
-}
-
-export const pageFile = (type: string, text: string): PageFile => ({ type, text, etag: byteTag(text) })
 
 export interface PageFiles {
   /** A hash of all files. */
@@ -42,9 +35,8 @@ export function readPageFiles(): PageFiles {
   return { version, files }
 }
 
-/** Returns the version of @fastify/swagger-ui. */
-export function swaggerUiVersion(): string {
-  const require = createRequire(import.meta.url)
-  const { version } = require('@fastify/swagger-ui/package.json') as { version: string }
-  return version
-}
+/** Returns the names of the files, without reading them. */
+export const pageFileNames = (): string[] => [
+  'favicon.svg',
+  ...readdirSync(folder).filter((name) => types[extname(name)] !== undefined),
+]

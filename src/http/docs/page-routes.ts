@@ -1,16 +1,18 @@
 // The routes of the documentation pages and of the files that they load.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Config } from '../../config/config.ts'
+import type { RouteFacts } from '../../contract/allowed-methods.ts'
 import type { Published } from '../../installation/published-contract.ts'
 import { guides, renderGuide } from './guides.ts'
 import { documentationPath, guidePage, type PageFacts, referencePage } from './page.ts'
 import { type OutlineTag, outlineOf, tagDocument } from './page-document.ts'
-import { type PageFile, type PageFiles, pageFile, readPageFiles, swaggerUiVersion } from './page-files.ts'
+import { type PageFiles, pageFileNames, readPageFiles } from './page-files.ts'
 import { discoveryLinks, sendTagged } from './send-document.ts'
+import { compressedFile, encodingFor, type PageFile, pageFile } from './sent-file.ts'
 import type { ServedDocument } from './served-document.ts'
-import { swaggerFiles } from './swagger-ui.ts'
+import { swaggerFile, swaggerFileTypes, swaggerUiVersion } from './swagger-ui.ts'
 
-// Swagger UI sets its styles through the DOM, which this policy allows, so `style-src` needs no
+// The scripts set styles through the DOM, which this policy allows, so `style-src` needs no
 // 'unsafe-inline'.
 const contentSecurityPolicy = [
   "default-src 'none'",
@@ -76,20 +78,14 @@ class Pages {
 export function registerPages(http: FastifyInstance, { config, contract, assertInstalled }: PageSource): void {
   let files: PageFiles | undefined
   let pages: { of: string; made: Pages } | undefined
-  const pagesFor = (published: Published): Pages => {
+  const filesOfPage = (): PageFiles => {
     files ??= readPageFiles()
-    if (pages?.of !== published.etag) pages = { of: published.etag, made: new Pages(published, config, files) }
+    return files
+  }
+  const pagesFor = (published: Published): Pages => {
+    if (pages?.of !== published.etag) pages = { of: published.etag, made: new Pages(published, config, filesOfPage()) }
     return pages.made
   }
-  let ui: Promise<FastifyInstance> | undefined
-  const swagger = (): Promise<FastifyInstance> => {
-    ui ??= swaggerFiles().catch((cause: unknown) => {
-      ui = undefined
-      throw cause
-    })
-    return ui
-  }
-  http.addHook('onClose', async () => void (await (await ui?.catch(() => undefined))?.close()))
 
   const show = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
     assertInstalled(request)
@@ -98,18 +94,7 @@ export function registerPages(http: FastifyInstance, { config, contract, assertI
     reply.header('content-security-policy', contentSecurityPolicy)
     if (path === 'json' || path === 'yaml')
       return reply.header('cache-control', 'no-cache').redirect(`../openapi.${path}`)
-    if (path.startsWith('static/')) return relay(await swagger(), request, reply)
-    // The page waits until Swagger UI is loaded, which blocks the event loop. If the page were sent
-    // before, load shedding would refuse its files.
-    const [published] = await Promise.all([contract(request), swagger()])
-    const current = pagesFor(published)
-    const [, version, name] = /^files\/([\w-]+)\/([\w.-]+)$/.exec(path) ?? []
-    const file = name === undefined ? undefined : files?.files.get(name)
-    if (file) {
-      reply.header('cache-control', version === files?.version ? forAYear : 'no-cache')
-      return sendTagged(request, reply, { ...file, body: () => file.text })
-    }
-    const rendered = await current.at(path.replace(/\/$/, ''))
+    const rendered = await pagesFor(await contract(request)).at(path.replace(/\/$/, ''))
     if (rendered === null) return reply.callNotFound() as unknown as FastifyReply
     reply.header('cache-control', 'no-cache')
     // The contract does not declare an ETag for the reference page.
@@ -118,35 +103,47 @@ export function registerPages(http: FastifyInstance, { config, contract, assertI
   }
   http.get(documentationPath, show)
   http.get(`${documentationPath}/*`, show)
+  registerFiles(http, filesOfPage)
 }
 
-/** The request headers that are passed to Swagger UI. Static files need no others. */
-const conditional = new Set(['if-none-match', 'if-modified-since'])
-/**
- * Response headers of Swagger UI that are not copied, because the outer server sets its own.
- * Without Accept-Ranges, it also compresses the file.
- */
-const notCopied = new Set([
-  'accept-ranges',
-  'cache-control',
-  'connection',
-  'content-length',
-  'content-security-policy',
-  'date',
-  'keep-alive',
-  'transfer-encoding',
-])
+/** Adds a route for each file of the pages. */
+function registerFiles(http: FastifyInstance, filesOfPage: () => PageFiles): void {
+  const options = { config: { isStaticFile: true } satisfies RouteFacts }
+  for (const name of pageFileNames())
+    http.get<{ Params: { version: string } }>(
+      `${documentationPath}/files/:version/${name}`,
+      options,
+      async (request, reply) => {
+        const { files, version } = filesOfPage()
+        const file = files.get(name)
+        if (!file) return reply.callNotFound() as unknown as FastifyReply
+        return sendFile(request, reply, file, request.params.version === version)
+      },
+    )
+  for (const name of Object.keys(swaggerFileTypes))
+    http.get(`${documentationPath}/static/${name}`, options, async (request, reply) =>
+      sendFile(request, reply, await swaggerFile(name), request.url.endsWith(`?v=${swaggerUiVersion()}`)),
+    )
+}
 
-async function relay(ui: FastifyInstance, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
-  const sent = Object.entries(request.raw.headers).filter(([name]) => conditional.has(name))
-  const answer = await ui.inject({ method: 'GET', url: request.url, headers: Object.fromEntries(sent) })
-  if (answer.statusCode >= 500) throw new Error(`The page answered ${answer.statusCode}: ${answer.body}`)
-  if (answer.statusCode >= 400) return reply.callNotFound() as unknown as FastifyReply
-  for (const [name, value] of Object.entries(answer.headers))
-    if (value !== undefined && !notCopied.has(name)) reply.header(name, value)
-  const isVersioned = request.url.endsWith(`?v=${swaggerUiVersion()}`)
-  return reply
+/** Sends a file. `isVersioned` tells whether the URL changes with the file. */
+async function sendFile(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  file: PageFile,
+  isVersioned: boolean,
+): Promise<FastifyReply> {
+  const encoding = encodingFor(request.headers['accept-encoding'])
+  reply
+    .header('content-security-policy', contentSecurityPolicy)
     .header('cache-control', isVersioned ? forAYear : 'no-cache')
-    .code(answer.statusCode)
-    .send(answer.rawPayload)
+    .header('vary', 'accept-encoding')
+  const { type, etag, text } = file
+  if (encoding === undefined) return sendTagged(request, reply, { type, etag, body: () => text })
+  return sendTagged(request, reply, {
+    type,
+    etag,
+    headers: { 'content-encoding': encoding },
+    body: () => compressedFile(file, encoding),
+  })
 }

@@ -4,10 +4,21 @@ import type { ServedComponents, ServedSchema } from './served-document.ts'
 
 const isNull = ({ type }: ServedSchema): boolean => type === 'null'
 
+/** The format of texts with an `x-value`, for the page's words about types. */
+const formatByValue: Readonly<Record<string, string>> = {
+  date: 'date',
+  'date-time': 'date-time',
+  instant: 'date-time',
+  email: 'email',
+  url: 'uri',
+}
+
 /** Returns an OpenAPI 3.0 schema that accepts the same values, without `x-` keys. */
 export function downLevel(schema: ServedSchema): ServedSchema {
   const { $ref, type, const: constant, examples, exclusiveMinimum, ...others } = schema
   const made: ServedSchema = Object.fromEntries(Object.entries(others).filter(([key]) => !key.startsWith('x-')))
+  const format = formatByValue[String(schema['x-value'])]
+  if (format !== undefined) made.format ??= format
   if (examples?.[0] !== undefined) made.example = examples[0]
   if (constant !== undefined) made.enum = [constant]
   if (typeof exclusiveMinimum === 'number') Object.assign(made, { minimum: exclusiveMinimum, exclusiveMinimum: true })

@@ -20,15 +20,32 @@ export interface PageFacts {
   versions: PageVersions
 }
 
-/** The modules that reference.js imports statically. It loads the others after the first paint. */
-const earlyModules = ['dom.js', 'frame.js', 'routes.js', 'search.js', 'session.js']
+/** The modules that reference.js imports. "Try it out" loads the others. */
+const earlyModules = [
+  'dom.js',
+  'fields.js',
+  'frame.js',
+  'highlight.js',
+  'operation.js',
+  'routes.js',
+  'samples.js',
+  'schema-words.js',
+  'search.js',
+  'session.js',
+  'tag-documents.js',
+  'tags.js',
+  'try-out.js',
+]
 
 const methodNames: Readonly<Record<string, string>> = { delete: 'del' }
 
 const operationLink = (tag: OutlineTag, { id, method, path, summary }: OutlineOperation): string =>
   `<li><a href="${documentationPath}#/${encodeURIComponent(tag.name)}/${id}" data-operation="${id}">
 <span class="method ${method}">${methodNames[method] ?? method}</span>
-<span>${escapeHtml(summary)}<small>${escapeHtml(path)}</small></span></a></li>`
+<span>${escapeHtml(summary)}<small>${escapeHtml(withoutPrefix(path))}</small></span></a></li>`
+
+/** Returns the path without the prefix that nearly all paths have. */
+const withoutPrefix = (path: string): string => path.replace(/^\/api\/admin(?=\/)/, '')
 
 function sidebar({ outline }: PageFacts, guide: string | null): string {
   const links = guides.map(
@@ -111,12 +128,9 @@ ${signIn}
 `
 }
 
-/**
- * Returns a closed tag of the reference. operation-parts.js renders the same elements when Swagger
- * UI has started.
- */
-const closedTag = ({ name, description, operations }: OutlineTag): string =>
-  `<section class="tag"><h3 class="opblock-tag" id="operations-tag-${name.replace(/ /g, '_')}" data-tag="${escapeHtml(name)}"><button type="button" aria-expanded="false"><span class="name">${escapeHtml(name)}</span><span class="what">${escapeHtml(description)}</span><span class="count">${operations.length}</span></button></h3></section>`
+/** Returns a closed tag of the reference. tags.js opens it. */
+const closedTag = ({ name, slug, description, operations }: OutlineTag): string =>
+  `<section class="tag"><h3 class="opblock-tag" id="operations-tag-${name.replace(/ /g, '_')}" data-tag="${escapeHtml(name)}" data-slug="${slug}"><button type="button" aria-expanded="false"><span class="name">${escapeHtml(name)}</span><span class="what">${escapeHtml(description)}</span><span class="count">${operations.length}</span></button></h3></section>`
 
 /** Returns the reference page. */
 export function referencePage(facts: PageFacts): string {
@@ -133,7 +147,7 @@ The contract: <a href="/api/admin/openapi.json">openapi.json</a>, <a href="/api/
 For Postman, Bruno, Insomnia and Hoppscotch: <a href="/api/admin/postman.json" download="accord.postman_collection.json">a collection</a> of all operations.</p>
 <ul class="cards">${cards.join('\n')}</ul>
 <h2 id="reference">Reference</h2>
-<div id="swagger-ui"><div class="swagger-ui">${outline.map(closedTag).join('')}</div></div>
+<div id="swagger-ui">${outline.map(closedTag).join('')}</div>
 <noscript><p>Without JavaScript, the list of operations beside this text and the contract files above are available.</p></noscript>`
   const preloads = earlyModules.map((name) => `<link rel="modulepreload" href="${files}/${name}">`)
   const head = `<link rel="stylesheet" href="${files}/operations.css">

@@ -1,19 +1,33 @@
-// Serves the files of Swagger UI with @fastify/swagger-ui, in an inner Fastify server that does not
-// listen. The outer server gets each file with `inject`. The package is loaded at the first
-// request, so that the start of the server stays fast.
-import Fastify, { type FastifyInstance } from 'fastify'
-import plugin from 'fastify-plugin'
-import { documentationPath } from './page.ts'
+// Reads the script and the styles of Swagger UI from the package @fastify/swagger-ui. The plug-in
+// itself is not used: loading it blocks the event loop, and it compresses files at each request.
+import { readFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
+import { type PageFile, pageFile } from './sent-file.ts'
 
-export async function swaggerFiles(): Promise<FastifyInstance> {
-  const { default: swaggerUi } = await import('@fastify/swagger-ui')
-  const ui = Fastify({ logger: false, routerOptions: { ignoreTrailingSlash: true } })
-  // @fastify/swagger-ui requires a plugin with this name. The original plugin generates a document
-  // from the routes, which is not needed here.
-  await ui.register(
-    plugin(async (ui: FastifyInstance) => void ui.decorate('swagger', () => ({})), { name: '@fastify/swagger' }),
-  )
-  await ui.register(swaggerUi, { routePrefix: documentationPath })
-  await ui.ready()
-  return ui
+const { resolve } = createRequire(import.meta.url)
+const manifest = '@fastify/swagger-ui/package.json'
+
+export const swaggerFileTypes: Readonly<Record<string, string>> = {
+  'swagger-ui-bundle.js': 'text/javascript; charset=utf-8',
+  'swagger-ui.css': 'text/css; charset=utf-8',
+}
+
+const known = new Map<string, Promise<PageFile>>()
+
+/** Returns a file of Swagger UI. Later calls return the same promise, unless it was rejected. */
+export function swaggerFile(name: string): Promise<PageFile> {
+  const path = join(dirname(resolve(manifest)), 'static', name)
+  const found =
+    known.get(name) ?? readFile(path, 'utf8').then((text) => pageFile(swaggerFileTypes[name] ?? 'text/plain', text))
+  known.set(name, found)
+  found.catch(() => known.delete(name))
+  return found
+}
+
+/** Returns the version of @fastify/swagger-ui. */
+export function swaggerUiVersion(): string {
+  const require = createRequire(import.meta.url)
+  const { version } = require(manifest) as { version: string }
+  return version
 }

@@ -32,7 +32,11 @@ const monitoring: ReadonlySet<string | undefined> = new Set(['getHealth', 'getRe
  */
 const signIns: ReadonlySet<string | undefined> = new Set(['login', 'createSession'])
 const isSignIn = (request: FastifyRequest): boolean => signIns.has(routeFactsOf(request).operation)
-const isMonitoring = (request: FastifyRequest): boolean => monitoring.has(routeFactsOf(request).operation)
+/** Returns whether a request is never refused: monitoring, and the files of the documentation page. */
+function isExempt(request: FastifyRequest): boolean {
+  const { isStaticFile, operation } = routeFactsOf(request)
+  return isStaticFile === true || monitoring.has(operation)
+}
 
 /** In this time after the start, a late event loop does not count as overload. */
 const startupGraceMs = 5_000
@@ -86,7 +90,7 @@ export async function registerLoadShedding(
   }
   http.decorateRequest('releasePlace', null)
   http.addHook('onRequest', (request, reply, done) => {
-    if (isMonitoring(request)) return done()
+    if (isExempt(request)) return done()
     // While the server is closing, request-guards.ts refuses all requests.
     if ((queue.isFull(clientOf(request)) || isRefusedByDelay(request)) && !isClosing) refuse(request, reply)
     else done()
@@ -94,7 +98,7 @@ export async function registerLoadShedding(
   http.addHook('preHandler', (request, reply, done) => {
     // Forms do not queue. Their handler reads the body, so a slow client would occupy a place for
     // long.
-    if (isMonitoring(request) || isForm(request)) return done()
+    if (isExempt(request) || isForm(request)) return done()
     const begin = (): void => {
       const isGone = request.raw.socket.destroyed
       if (isGone || isSignIn(request)) request.releasePlace?.()

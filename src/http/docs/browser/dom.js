@@ -5,15 +5,25 @@
 export const byId = (id) => /** @type {any} */ (document.getElementById(id))
 
 /**
- * Creates an element. Texts are not parsed as HTML.
+ * Creates an element. Texts are not parsed as HTML. Omits children that are null or false.
  * @param {string} tag
  * @param {Record<string, string>} attributes
- * @param {...(Node | string)} children
+ * @param {...(Node | string | false | null)} children
  */
 export function element(tag, attributes, ...children) {
   const made = document.createElement(tag)
   for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value)
-  made.append(...children)
+  made.append(...children.filter((each) => each !== null && each !== false))
+  return made
+}
+
+/**
+ * Creates a button. @param {string} className @param {string} label
+ * @param {(button: HTMLElement) => unknown} press
+ */
+export function buttonOf(className, label, press) {
+  const made = element('button', { type: 'button', class: className }, label)
+  made.addEventListener('click', () => press(made))
   return made
 }
 
@@ -39,9 +49,6 @@ export function loadOutline() {
   outline ??= fetch(`${base}/outline.json`).then((response) => response.json())
   return outline
 }
-
-/** Resolves after the browser has painted the current page. */
-export const painted = () => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)))
 
 /**
  * Copies the text, and shows "Copied" on the button for a second.

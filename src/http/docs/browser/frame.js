@@ -61,4 +61,6 @@ export function startFrame() {
   startSession()
   startPrinting()
   addCopyButtons()
+  // theme.js repeats the clicks that it has kept.
+  dispatchEvent(new Event('accord-started'))
 }

@@ -2,39 +2,29 @@
 // Deep links: `#/Leads/createLead` opens the operation and scrolls to it. The sidebar highlights
 // the operation at the current scroll position.
 import { byId } from './dom.js'
+import { openOperation, openTag } from './tags.js'
 
-/** @typedef {import('./dom.js').Outline} Outline */
+const current = () => location.hash.slice(2).split('/').map(decoded)
 
-const current = () => location.hash.slice(2).split('/').map(decodeURIComponent)
-
-/** @param {string} tag @param {string} id The element id that Swagger UI gives an operation. */
-const blockId = (tag, id) => `operations-${tag}-${id}`.replace(/ /g, '_')
-
-/**
- * Waits until the element and its content are rendered, for at most 300 frames.
- * @param {string} id
- */
-async function drawn(id) {
-  for (let frame = 0; frame < 300; frame++) {
-    const found = document.getElementById(id)
-    if (found && (found.tagName !== 'DIV' || found.querySelector('.responses-wrapper'))) return found
-    await new Promise((resolve) => requestAnimationFrame(resolve))
+/** @param {string} text A part of the address, which may be malformed. */
+function decoded(text) {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return ''
   }
-  return document.getElementById(id)
 }
 
-/** @param {Outline} outline @param {any} ui */
-export function startRoutes(outline, ui) {
-  const open = async () => {
-    const [tag = '', id] = current()
-    if (!outline.tags.some(({ name }) => name === tag)) return
-    ui.layoutActions.show(['operations-tag', tag], true)
-    if (id) ui.layoutActions.show(['operations', tag, id], true)
-    const found = await drawn(id ? blockId(tag, id) : `operations-tag-${tag.replace(/ /g, '_')}`)
-    found?.scrollIntoView({ block: 'start' })
-    found?.querySelector('button')?.focus({ preventScroll: true })
-    mark(id ?? '')
-  }
+async function open() {
+  const [tag = '', id] = current()
+  const found = id ? await openOperation(tag, id) : openTag(tag)
+  if (!found) return
+  found.scrollIntoView({ block: 'start' })
+  found.querySelector('button')?.focus({ preventScroll: true })
+  mark(id ?? '')
+}
+
+export function startRoutes() {
   addEventListener('hashchange', open)
   // A link to the current address causes no `hashchange` event.
   document.addEventListener('click', (event) => {
@@ -66,11 +56,10 @@ function followScrolling() {
     isWaiting = false
     const top = byId('swagger-ui').getBoundingClientRect().top
     if (top > 0) return
-    const blocks = [...document.querySelectorAll('.opblock')]
+    const blocks = [...document.querySelectorAll('.opblock[data-operation]')]
     const at = blocks.findLast((block) => block.getBoundingClientRect().top < 140)
-    const id = at?.getAttribute('id')
-    if (!id) return
-    mark(id.slice(id.lastIndexOf('-') + 1))
+    const id = at?.getAttribute('data-operation')
+    if (id) mark(id)
   }
   addEventListener(
     'scroll',

@@ -1,50 +1,60 @@
 // @ts-check
-// Starts Swagger UI with own plug-ins. It starts with the list of all operations, and loads the
-// document of a tag when one of its operations is opened.
-import { operationParts } from './operation-parts.js'
+// Starts Swagger UI for one operation, with own plug-ins.
 import { onToken, prepareRequest } from './session.js'
-import { definitionOf, loadOperation } from './tag-documents.js'
+import { resolved } from './tag-documents.js'
+import { tryParts } from './try-parts.js'
 
-/** @typedef {import('./dom.js').Outline} Outline */
+/** @typedef {import('./tag-documents.js').Operation} Operation */
 /** @typedef {Record<string, any>} Json */
 
-/**
- * Returns the initial document of Swagger UI, without operations. The list is rendered from the
- * outline, and an operation is added when it is opened.
- * @param {Outline} outline
- */
-const emptyDocument = ({ version }) => ({
+const emptyDocument = {
   openapi: '3.0.3',
-  info: { title: 'API', version },
+  info: { title: 'API', version: '1' },
   servers: [{ url: '/' }],
   paths: {},
   components: { securitySchemes: { bearer: { type: 'http', scheme: 'bearer' } } },
-})
+}
 
 /**
- * The plug-in that resolves an operation from the document of its tag. It replaces swagger-client.
- * @param {Outline} outline
+ * Returns the operation without what only readers need. A JSON body is typed as text, so its schema
+ * is not needed.
+ * @param {Operation} found
  */
-const resolving = (outline) => () => ({
+function formOperation({ operation, schemas }) {
+  const { requestBody, responses, parameters, operationId, security } = operation
+  const content = Object.entries(requestBody?.content ?? {}).map(([type, media]) => {
+    const { schema = {}, ...others } = /** @type {Json} */ (media)
+    return [type, { ...others, schema: type.endsWith('json') ? { type: 'object' } : resolved(schema, schemas) }]
+  })
+  const replies = Object.entries(responses).map(([status, { content: types }]) => [
+    status,
+    {
+      description: '',
+      ...(types && { content: Object.fromEntries(Object.keys(types).map((type) => [type, { schema: {} }])) }),
+    },
+  ])
+  return {
+    operationId,
+    security,
+    parameters,
+    ...(requestBody && { requestBody: { required: requestBody.required, content: Object.fromEntries(content) } }),
+    // Swagger UI marks a reply as undocumented if `responses` has no entry for it.
+    responses: { ...Object.fromEntries(replies), default: { description: '' } },
+  }
+}
+
+/** The plug-in that resolves the operation. It replaces swagger-client. @param {Operation} found */
+const resolving = (found) => () => ({
   statePlugins: {
     spec: {
       wrapActions: {
         requestResolvedSubtree:
-          (/** @type {any} */ _original, /** @type {any} */ system) => (/** @type {string[]} */ place) => {
-            const [root, path = '', method = ''] = place
-            if (root === 'components')
-              return system.specActions.updateResolvedSubtree(
-                place,
-                system.specSelectors.specJson().getIn(place).toJS(),
-              )
-            const tag = outline.tags.find(({ operations }) =>
-              operations.some((each) => each.path === path && each.method === method),
-            )
-            if (!tag) return undefined
-            return loadOperation(tag.slug, path, method).then((operation) => {
-              if (system.specSelectors.specResolvedSubtree(place) === undefined)
-                system.specActions.updateResolvedSubtree(place, operation)
-            })
+          (/** @type {any} */ _original, /** @type {any} */ { specActions, specSelectors }) =>
+          (/** @type {string[]} */ place) => {
+            if (place[0] === 'components')
+              return specActions.updateResolvedSubtree(place, specSelectors.specJson().getIn(place).toJS())
+            if (specSelectors.specResolvedSubtree(place) === undefined)
+              specActions.updateResolvedSubtree(place, formOperation(found))
           },
       },
       wrapSelectors: {
@@ -60,36 +70,31 @@ const resolving = (outline) => () => ({
               ?.find((/** @type {any} */ each) => `${each.get('in')}.${each.get('name')}` === key)
             return found ? found.merge(edited.get(key), edited.get(`${key}.hash-${wanted.hashCode()}`)) : Im.Map()
           },
-        findDefinition:
-          (/** @type {any} */ _original, /** @type {any} */ { Im }) =>
-          (/** @type {any} */ _state, /** @type {string} */ name) => {
-            const found = definitionOf(name)
-            return found && Im.fromJS(found)
-          },
       },
     },
   },
 })
 
-/** @param {Outline} outline @returns {any} The system of Swagger UI. */
-export function startSwaggerUi(outline) {
+/**
+ * Shows the form of an operation.
+ * @param {HTMLElement} place @param {Operation} found
+ */
+export function startSwaggerUi(place, found) {
   const ui = /** @type {any} */ (window).SwaggerUIBundle({
-    domNode: document.getElementById('swagger-ui'),
-    layout: 'OperationsLayout',
-    plugins: [resolving(outline), operationParts(outline)],
-    docExpansion: 'none',
+    domNode: place,
+    layout: 'TryOutLayout',
+    plugins: [resolving(found), tryParts(found)],
+    docExpansion: 'full',
     deepLinking: false,
-    displayOperationId: true,
     displayRequestDuration: true,
     defaultModelsExpandDepth: -1,
-    defaultModelExpandDepth: 3,
-    tryItOutEnabled: false,
+    tryItOutEnabled: true,
     persistAuthorization: false,
     validatorUrl: null,
     requestInterceptor: prepareRequest,
   })
   // Not the option `spec`, which serializes the document and parses it as YAML.
-  ui.specActions.updateJsonSpec(emptyDocument(outline))
+  ui.specActions.updateJsonSpec(emptyDocument)
   const schema = { type: 'http', scheme: 'bearer' }
   let isSet = false
   onToken((token) => {
@@ -97,5 +102,4 @@ export function startSwaggerUi(outline) {
     if (token) ui.authActions.authorize({ bearer: { name: 'bearer', schema, value: token } })
     isSet = token !== null
   })
-  return ui
 }

@@ -2,88 +2,76 @@
 // Loads the document of a tag and resolves its operations. Replaces the resolver of Swagger UI,
 // which traverses the whole document for each operation.
 import { base } from './dom.js'
+import { merged } from './schema-words.js'
 
 /** @typedef {Record<string, any>} Json */
 
+/**
+ * @typedef {object} Operation An operation of a tag document.
+ * @property {string} path
+ * @property {string} method
+ * @property {Json} operation Its parameters have no `$ref`s.
+ * @property {Json} schemas The schemas of the document by name.
+ * @property {Json[]} commonErrors Errors that most operations have.
+ */
+
 /** @type {Map<string, Promise<Json>>} */
 const documents = new Map()
+
+/** The times, in milliseconds, after which a refused request is sent again. */
+const retries = [1000, 2000]
+
+/** @param {string} url @returns {Promise<Json>} */
+async function fetched(url, attempt = 0) {
+  const response = await fetch(url)
+  if (response.ok) return response.json()
+  const wait = retries[attempt]
+  // 429 and 503: the server has too much to do.
+  if (wait === undefined || ![429, 503].includes(response.status))
+    throw new Error(`The server answered ${response.status}.`)
+  await new Promise((resolve) => setTimeout(resolve, wait))
+  return fetched(url, attempt + 1)
+}
 
 /** @param {string} slug @returns {Promise<Json>} */
 export function loadTag(slug) {
   const known = documents.get(slug)
   if (known) return known
-  const loading = fetch(`${base}/tags/${slug}.json`).then((response) => {
-    if (response.ok) return response.json()
-    documents.delete(slug)
-    throw new Error(`The operations could not be loaded (${response.status}).`)
-  })
+  const loading = fetched(`${base}/tags/${slug}.json`)
+  loading.catch(() => documents.delete(slug))
   documents.set(slug, loading)
   return loading
 }
 
-/** @param {string} reference */
-const nameOf = (reference) => reference.slice(reference.lastIndexOf('/') + 1)
-
-/**
- * Returns a copy of a schema in which each `allOf` with one entry is merged into its parent.
- * OpenAPI 3.0 needs such an `allOf` for a `$ref` with a description. Swagger UI renders the merged
- * form as one schema.
- * @param {any} value @returns {any}
- */
-function flattened(value) {
-  if (Array.isArray(value)) return value.map(flattened)
-  if (typeof value !== 'object' || value === null) return value
-  const copied = Object.fromEntries(
-    Object.entries(value).map(([key, each]) => [key, key === 'example' || key === 'enum' ? each : flattened(each)]),
-  )
-  if (copied.allOf?.length !== 1) return copied
-  const { allOf, ...own } = copied
-  return { ...allOf[0], ...own }
+/** @param {string} slug @param {string} id @returns {Promise<Operation>} */
+export async function loadOperation(slug, id) {
+  const { paths, components, 'x-common-errors': commonErrors } = await loadTag(slug)
+  for (const [path, item] of Object.entries(paths))
+    for (const [method, found] of Object.entries(/** @type {Json} */ (item)))
+      if (found.operationId === id) {
+        const { schemas } = components
+        const parameters = found.parameters.map((/** @type {Json} */ each) => ({
+          ...each,
+          schema: resolved(each.schema, schemas),
+        }))
+        return { path, method, operation: { ...found, parameters }, schemas, commonErrors }
+      }
+  throw new Error('The contract has no such operation any more. Reload the page.')
 }
 
 /**
- * Returns a copy with `$ref`s replaced by their schemas. Recursive `$ref`s stay.
- * @param {any} value @param {Json} schemas @param {readonly string[]} above @returns {any}
+ * Returns a copy of a schema with `$ref`s replaced by their schemas. Recursive `$ref`s become any
+ * value.
+ * @param {any} value @param {Json} schemas @param {number} depth @returns {any}
  */
-function resolved(value, schemas, above = []) {
-  if (Array.isArray(value)) return value.map((each) => resolved(each, schemas, above))
+export function resolved(value, schemas, depth = 0) {
+  if (Array.isArray(value)) return value.map((each) => resolved(each, schemas, depth))
   if (typeof value !== 'object' || value === null) return value
-  const { $ref, ...own } = value
-  const copied = Object.fromEntries(
-    Object.entries(own).map(([key, each]) => [key, key === 'example' ? each : resolved(each, schemas, above)]),
+  if (depth > 6) return {}
+  return Object.fromEntries(
+    Object.entries(merged(value, schemas)).map(([key, each]) => [
+      key,
+      key === 'example' || key === 'enum' ? each : resolved(each, schemas, depth + 1),
+    ]),
   )
-  if (typeof $ref !== 'string') return copied
-  const name = nameOf($ref)
-  if (above.includes(name) || schemas[name] === undefined) return value
-  return { ...resolved(flattened(schemas[name]), schemas, [...above, name]), ...copied }
-}
-
-/** @type {Map<string, Json>} The schemas of the loaded tags by name. */
-const definitions = new Map()
-
-/** Returns a schema of the loaded tags. @param {string} name @returns {Json | null} */
-export const definitionOf = (name) => definitions.get(name) ?? null
-
-/**
- * Returns an operation in the form that Swagger UI renders. Parameters and forms have no `$ref`s.
- * JSON schemas keep their `$ref`s, which are resolved when the reader opens them.
- * @param {string} slug @param {string} path @param {string} method @returns {Promise<Json>}
- */
-export async function loadOperation(slug, path, method) {
-  const { paths, components } = await loadTag(slug)
-  for (const [name, schema] of Object.entries(components.schemas))
-    if (!definitions.has(name)) definitions.set(name, flattened(schema))
-  const { parameters, requestBody, responses, ...operation } = paths[path][method]
-  const content = Object.entries(requestBody?.content ?? {}).map(([type, media]) => {
-    const { schema, ...others } = /** @type {Json} */ (media)
-    const top = type.endsWith('json') ? { ...definitions.get(nameOf(schema.$ref ?? '')), $$ref: schema.$ref } : null
-    return [type, { ...others, schema: schema.$ref && top ? top : resolved(schema, components.schemas) }]
-  })
-  return {
-    ...operation,
-    parameters: resolved(flattened(parameters), components.schemas),
-    ...(requestBody && { requestBody: { ...requestBody, content: Object.fromEntries(content) } }),
-    // Swagger UI marks a reply as undocumented if `responses` has no entry for it.
-    responses: { ...responses, default: { description: 'A problem document.' } },
-  }
 }
