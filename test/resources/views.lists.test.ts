@@ -2,6 +2,7 @@
 // filters, by cursor, and when a field of theirs is gone.
 import { beforeAll, describe, expect, it } from 'vitest'
 import type { Caller } from '../support/app.ts'
+import { given } from '../support/given.ts'
 import { useSharedServer } from '../support/using.ts'
 import { addUser } from '../support/viewers.ts'
 
@@ -48,6 +49,35 @@ describe('the parameter view', () => {
     expect(await titles(`${organizations}/${company}/persons?view=${people}`)).toEqual(['Ada'])
     const companies = await view('organizations', { not: [{ name: 'Analytical' }] })
     expect(await titles(`${organizations}?view=${companies}`)).toEqual([])
+  })
+
+  it.each([
+    ['quotes', { subject: { starts_with: 'wanted' } }, { subject: 'Wanted' }, 'quote'],
+    ['products', { name: { contains: 'wanted' } }, { name: 'Wanted' }, 'product'],
+    ['activities', { not: [{ type: ['call', 'meeting', 'lunch', 'task', 'email'] }] }, { type: 'note' }, 'activity'],
+    ['emails', { person: { name: 'Ada' } }, {}, 'email'],
+  ] as const)('selects %s in lists, queries and exports', async (type, where, body, noun) => {
+    const letter = { subject: 'Wanted', html: '<p>Hi</p>', to: ['ada@else.test'], is_draft: true }
+    const person_id = (await make(persons, { name: 'Ada' })).id
+    const add = async (wanted: boolean) =>
+      noun === 'email'
+        ? await make('/emails', { ...letter, ...(wanted && { person_id }) })
+        : await given(server.admin)[noun](wanted ? body : noun === 'activity' ? { type: 'call' } : {})
+    await add(false)
+    const { id: wanted } = await add(true)
+    const id = await view(type, where)
+    const other = await view('leads', { status: 1 })
+    const ids = async (call: ReturnType<Caller['get']>) => {
+      const { status, text, body } = await call
+      expect(status, text).toBe(200)
+      return body.data.map(({ id }: { id: number }) => id)
+    }
+    expect(await ids(server.admin.get(`/${type}?view=${id}`))).toEqual([wanted])
+    expect(await ids(server.admin.post(`/${type}/query?view=${id}`, {}))).toEqual([wanted])
+    expect((await server.admin.get(`/${type}?view=${other}`)).status).toBe(422)
+    if (noun === 'email') return
+    const { status, text } = await server.admin.get(`/${type}/export?view=${id}`)
+    expect([status, text.trim().split('\n').length, text]).toEqual([200, 2, expect.stringContaining(`${wanted}`)])
   })
 
   it('goes on by cursor, with links that name the view', async () => {
