@@ -16,11 +16,11 @@ const sales = {
 }
 
 describe('listPermissions', () => {
-  it('answers all 130 keys as a tree, parents above their children', async () => {
+  it('answers all 134 keys as a tree, parents above their children', async () => {
     const { status, body } = await server.admin.get('/settings/roles/permissions')
     const count = (nodes: { children: [] }[]): number => nodes.reduce((sum, node) => sum + 1 + count(node.children), 0)
     expect(status).toBe(200)
-    expect(count(body.data)).toBe(130)
+    expect(count(body.data)).toBe(134)
     expect(body.data.find((node: { key: string }) => node.key === 'dashboard')).toEqual({
       key: 'dashboard',
       name: 'Dashboard',
@@ -73,8 +73,8 @@ describe('createRole', () => {
     })
     expect(status).toBe(422)
     expect(body.errors).toEqual({
-      'permissions.1': ['Is none of the 130 values that the contract lists. Did you mean `leads.create`?'],
-      'permissions.2': ['Is none of the 130 values that the contract lists.'],
+      'permissions.1': ['Is none of the 134 values that the contract lists. Did you mean `leads.create`?'],
+      'permissions.2': ['Is none of the 134 values that the contract lists.'],
     })
     expect(server.events()).toEqual([])
   })

@@ -8,7 +8,7 @@ import type { OperationId } from '../types.ts'
 import { bodyFindings } from './body.ts'
 import { idsOnly } from './ids-only.ts'
 import { intakeOf, normalizeBody, type Reading, type Shape } from './normalize.ts'
-import { componentOf, resolved } from './open-schema.ts'
+import { componentOf, type OpenSchema, resolved } from './open-schema.ts'
 import { type ValidPart, validPartOf } from './prune.ts'
 import { type Finding, fieldErrors } from './validation-errors.ts'
 
@@ -41,12 +41,21 @@ export function bodyReader(document: object, operation: OperationId): BodyReader
 export const bodyKeys = (document: object, operation: OperationId): ReadonlySet<string> =>
   new Set(Object.keys((bodySchema(document, operation) as Shape).properties ?? {}))
 
-/** Returns the schema of the JSON body of an operation, without references. */
-export function bodySchema(document: object, operation: OperationId): unknown {
+const bodySchema = (document: object, operation: OperationId): unknown =>
+  resolved(document, sentSchema(document, operation))
+
+/** Returns the schema of a property of the JSON body of an operation, with its references. */
+export function propertySchema(document: object, operation: OperationId, name: string): OpenSchema {
+  const sent = sentSchema(document, operation)
+  const { properties } = (sent.$ref === undefined ? sent : componentOf(document, sent.$ref)) as Shape
+  return properties?.[name] as OpenSchema
+}
+
+function sentSchema(document: object, operation: OperationId): OpenSchema {
   const { path, method } = operations[operation]
   const at = ['paths', path, method, 'requestBody', 'content', 'application/json', 'schema']
   const pointer = at.map((step) => step.replaceAll('~', '~0').replaceAll('/', '~1')).join('/')
-  return resolved(document, componentOf(document, `#/${pointer}`))
+  return componentOf(document, `#/${pointer}`) as OpenSchema
 }
 
 function readerOf(document: object, operation: OperationId): BodyReader {

@@ -1,7 +1,7 @@
 // Checks the conditions of a view as the query of its type checks them: by the schema of the body,
 // and by the compiler of conditions.
-import { bodySchema } from '../../contract/input/body-reader.ts'
-import { type OpenReader, type OpenSchema, openReader } from '../../contract/input/open-schema.ts'
+import { propertySchema } from '../../contract/input/body-reader.ts'
+import { type OpenReader, openReader } from '../../contract/input/open-schema.ts'
 import { operations } from '../../contract/operations.gen.ts'
 import type { FieldErrors } from '../../contract/output/problems.ts'
 import type { OperationId, Schema } from '../../contract/types.ts'
@@ -21,8 +21,7 @@ function readerOf({ services: { contract, resources } }: Context, type: Type): O
   const path = `${resources.get(type)?.listOperation.path}/query`
   const query = (Object.keys(operations) as OperationId[]).find((id) => operations[id].path === path)
   if (query === undefined) throw new Error(`The contract has no operation ${path}.`)
-  const { properties } = bodySchema(contract, query) as { properties: { where: OpenSchema } }
-  const reader = openReader(contract, 'where', properties.where)
+  const reader = openReader(contract, 'where', propertySchema(contract, query, 'where'))
   readers.set(type, reader)
   return reader
 }
