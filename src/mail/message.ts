@@ -130,11 +130,13 @@ function embedPictures({ html, messageId }: OutboundMessage) {
 
 /**
  * Returns the subject, encoded if it looks like an encoded word (RFC 2047): a typed `=?utf-8?Q?a?=`
- * would otherwise be read as `a`.
+ * would otherwise be read as `a`. Also encodes one with a word too long for a line, which has no
+ * space to fold at.
  */
 async function subjectOnTheWire(subject: string): Promise<string> {
   const plain = withoutControls(subject)
-  if (!plain.includes('=?') || /[^\x20-\x7e]/.test(plain)) return plain
+  const needsCode = plain.includes('=?') || /\S{65}/.test(plain)
+  if (!needsCode || /[^\x20-\x7e]/.test(plain)) return plain
   const { encodeWord } = await import('nodemailer/lib/mime-funcs')
   return encodeWord(plain, 'Q', 52)
 }
