@@ -95,8 +95,8 @@ export async function compose(message: OutboundMessage): Promise<Composed> {
     ...(references.length > 0 && { references: references.map((each) => `<${each}>`).join(' ') }),
     headers: furtherHeaders(message.headers ?? {}),
     attachments: [...(await attachmentsOf(message)), ...pictures],
-    // One calendar part, beside the text and the HTML (RFC 6047): Outlook and Gmail show the buttons
-    // to answer it, and a file of the same event would be a second invitation.
+    // One calendar part, beside the text and the HTML (RFC 6047): Outlook and Gmail show buttons to
+    // answer it, and a file of the same event would be a second invitation.
     ...(message.calendar && { alternatives: [calendarPart(message.calendar)] }),
     disableFileAccess: true,
     disableUrlAccess: true,
