@@ -297,8 +297,11 @@ function invitationText(prefix: string): string {
     ['place', 'activities.location|–'],
     ['organizer', 'users.name|–'],
     ['participants', 'activities.participants|–'],
-  ].map(([label, field]) => `<tr><th align="left" valign="top">{%texts.${label}%}:</th><td>{%${field}%}</td></tr>`)
-  return `<p><b>${prefix}{%activities.title%}</b></p><table cellpadding="4">${rows.join('')}</table>`
+  ].map(([label, field]) => {
+    const cell = 'align="left" valign="top" style="padding:4px 16px 4px 0"'
+    return `<tr><th ${cell}>{%texts.${label}%}:</th><td ${cell}>{%${field}%}</td></tr>`
+  })
+  return `<p><b>${prefix}{%activities.title%}</b></p><table cellspacing="0">${rows.join('')}</table>`
 }
 
 function named(name: string): { name: string; name_key: string } {

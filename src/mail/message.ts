@@ -95,8 +95,8 @@ export async function compose(message: OutboundMessage): Promise<Composed> {
     ...(references.length > 0 && { references: references.map((each) => `<${each}>`).join(' ') }),
     headers: furtherHeaders(message.headers ?? {}),
     attachments: [...(await attachmentsOf(message)), ...pictures],
-    // One calendar part, beside the text and the HTML (RFC 6047): Outlook and Gmail show the buttons
-    // to answer it, and a file of the same event would be a second invitation.
+    // One calendar part, beside the text and the HTML (RFC 6047): Outlook and Gmail show buttons to
+    // answer it, and a file of the same event would be a second invitation.
     ...(message.calendar && { alternatives: [calendarPart(message.calendar)] }),
     disableFileAccess: true,
     disableUrlAccess: true,
@@ -130,11 +130,13 @@ function embedPictures({ html, messageId }: OutboundMessage) {
 
 /**
  * Returns the subject, encoded if it looks like an encoded word (RFC 2047): a typed `=?utf-8?Q?a?=`
- * would otherwise be read as `a`.
+ * would otherwise be read as `a`. Also encodes one with a word too long for a line, which has no
+ * space to fold at.
  */
 async function subjectOnTheWire(subject: string): Promise<string> {
   const plain = withoutControls(subject)
-  if (!plain.includes('=?') || /[^\x20-\x7e]/.test(plain)) return plain
+  const needsCode = plain.includes('=?') || /\S{65}/.test(plain)
+  if (!needsCode || /[^\x20-\x7e]/.test(plain)) return plain
   const { encodeWord } = await import('nodemailer/lib/mime-funcs')
   return encodeWord(plain, 'Q', 52)
 }

@@ -47,6 +47,16 @@ describe('headers', () => {
       expect((await back({ subject })).subject).toBe(subject)
   })
 
+  it.each([
+    ['one word', 'x'.repeat(998)],
+    ['many words', 'word '.repeat(199).trim()],
+    ['letters outside ASCII', 'Größe '.repeat(160).trim()],
+  ])('fold a long subject of %s into lines of at most 78 characters', async (_which, subject) => {
+    const lines = (await head({ subject })).split('\r\n')
+    expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(78)
+    expect((await back({ subject })).subject).toBe(subject)
+  })
+
   it('carry any script in subject and names, and domains as DNS has them', async () => {
     const mail = await back({
       subject: 'Angebot für 日本 🎉 — ½ price',

@@ -105,7 +105,7 @@ describe('the participants of an activity', () => {
     await make({ is_all_day: true })
     const [mail] = await sent()
     expect(mail?.subject).toBe('Visit at Pure Springs, July 1')
-    expect(mail?.body).toContain('<td>Wednesday, July 1, 2026</td>')
+    expect(mail?.body).toContain('>Wednesday, July 1, 2026</td>')
     expect(mail?.body).not.toContain('July 2')
   })
 })

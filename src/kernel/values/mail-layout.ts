@@ -10,7 +10,7 @@ interface Reader {
 
 const page = 'margin:0;padding:24px 16px;background:#ffffff;color:#1f2937'
 const column =
-  'max-width:600px;margin:0 auto;font-family:Helvetica,Arial,sans-serif;font-size:16px;line-height:1.5;overflow-wrap:anywhere'
+  'max-width:600px;margin:0 auto;font-family:Helvetica,Arial,sans-serif;font-size:16px;line-height:1.5;overflow-wrap:break-word'
 
 /** Returns the HTML document of an e-mail. `content` is sanitized HTML. */
 export function mailDocument(content: string, { language, direction }: Reader): string {

@@ -47,10 +47,12 @@ const rangeText = (first: DateTime, last: DateTime, format: Format, { zone, loca
 
 /**
  * Returns an ISO timestamp as the subject of an e-mail has it, such as `27 November, 9:46`; without
- * a time of day for a date. It has the year when that is not the year of `now`.
+ * a time of day for a date. It has the year when that is not the year of `now`. Returns a text that
+ * is neither unchanged.
  */
 export function shortText(text: string, now: Date, place: Place): string {
   const time = at(text, place)
+  if (!time.isValid) return text
   const isThisYear = time.year === DateTime.fromJSDate(now, { zone: place.zone }).year
   const date = time.toLocaleString({ month: 'long', day: 'numeric', ...(!isThisYear && { year: 'numeric' }) })
   return text.includes('T') ? `${date}, ${time.toLocaleString(clock)}` : date

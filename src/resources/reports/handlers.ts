@@ -51,13 +51,14 @@ const report =
   ) =>
   async (ctx: Context, { query }: { query: ReportQuery }): Promise<Reply<Statistics, Range> | Download> => {
     const { timezone, locale, currency } = ctx.services.config
-    const period = readRange(query, today(ctx.time, timezone), timezone)
+    const day = today(ctx.time, timezone)
+    const period = readRange(query, day, timezone)
     const { pipeline_id: pipeline, user_id: user } = query
     const filter = { ...(pipeline && { lead_pipeline_id: [pipeline] }), ...(user && { user_id: [user] }) }
     const found = await ctx.services.store.onReplica((db) => figures({ ...ctx, db }, period, filter))
     if (preferred(ctx, ['application/json', svg]) !== svg)
       return { data: { statistics: present(found), date_range: describeRange(period) } }
-    return chartReply(ctx, chart(found, { period, tongue: { locale, currency } }))
+    return chartReply(ctx, chart(found, { period, today: day, tongue: { locale, currency } }))
   }
 
 const unchanged = <Statistics>(figures: Statistics): Statistics => figures

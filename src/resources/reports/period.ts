@@ -146,6 +146,9 @@ export const bucketUnit = ({ days }: Period): BucketUnit =>
 
 const labels: Record<BucketUnit, string> = { day: 'yyyy-MM-dd', week: "kkkk-'W'WW", month: 'yyyy-MM' }
 
+/** Returns the label of the day, week or month of a date. Labels sort as their times do. */
+export const bucketLabel = (day: string, unit: BucketUnit): string => dayOf(day).toFormat(labels[unit])
+
 /**
  * Returns the days, ISO weeks or months of the period in ascending order. `from` is the first
  * instant of a day, week or month. The first and the last week or month may be incomplete.

@@ -207,7 +207,11 @@ export const queryReport: Handler<'queryReport'> = async (ctx, { body }) => {
   await checkFilter(ctx, body.filter)
   const data = await ctx.services.store.onReplica((db) => answer({ ...ctx, db }, body, period))
   const type = preferred(ctx, ['application/json', 'text/csv', svg])
-  if (type === svg) return chartReply(ctx, queryChart(data, measure.title, ctx.services.config))
+  if (type === svg) {
+    const { locale, currency } = ctx.services.config
+    const tongue = { locale, currency }
+    return chartReply(ctx, queryChart(data, measure.title, { tongue, today: today(ctx.time, timezone) }))
+  }
   if (type === 'application/json') return { data }
   const rows = data.rows.length > 0 || data.group_by ? data.rows : [data.total]
   const table = lines([

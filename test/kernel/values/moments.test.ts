@@ -45,6 +45,7 @@ describe('shortText', () => {
     // In Berlin the new year has begun.
     ['2027-01-27T08:46:00Z', '27 January, 9:46'],
     ['2027-06-27', '27 June'],
+    ['soon', 'soon'],
   ])('has the year of %s only when it is not this one', (text, expected) => {
     expect(shortText(text, now, berlin('en-GB'))).toBe(expected)
   })

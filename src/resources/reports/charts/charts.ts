@@ -3,13 +3,14 @@
 import type { Schema } from '../../../contract/types.ts'
 import { toScaled, totalOf } from '../../../kernel/values/money.ts'
 import type { Period } from '../period.ts'
-import { bucketUnit } from '../period.ts'
+import { type BucketUnit, bucketLabel, bucketUnit } from '../period.ts'
 import type { StageShare } from '../statistics.ts'
 import type { Chart } from './draw.ts'
 import { bucketText, type ChartLocale, changeText, countText, moneyText, rangeText } from './texts.ts'
 import {
   type Bar,
   barChart,
+  barPanels,
   colors,
   emptyChart,
   groupedBarChart,
@@ -22,6 +23,8 @@ import {
 
 export interface ChartContext {
   period: Period
+  /** The date of today in the time zone of the installation, YYYY-MM-DD. */
+  today: string
   tongue: ChartLocale
 }
 
@@ -34,11 +37,30 @@ function chart(
   name: string,
   title: string,
   words: readonly string[],
-  drawn: { empty: string | null; spec: () => object },
+  drawn: { empty: string | null; headline?: string; spec: () => object },
 ): Chart {
   const subtitle = period.isAll ? 'All that are open now' : rangeText(period.range, tongue)
-  if (drawn.empty !== null) return { name, title, subtitle, summary: drawn.empty, spec: emptyChart(drawn.empty) }
-  return { name, title, subtitle, summary: words.join(' '), spec: drawn.spec() }
+  const head = { name, title, subtitle }
+  if (drawn.empty !== null) return { ...head, headline: null, summary: drawn.empty, spec: emptyChart(drawn.empty) }
+  return { ...head, headline: drawn.headline ?? null, summary: words.join(' '), spec: drawn.spec() }
+}
+
+/**
+ * Returns the days, weeks or months that a chart shows: from the first with data to the last with
+ * data, or to that of today if it is later. Those in between without data are zero. A chart thus
+ * begins when there is something to see, shows a standstill until today, and no empty future.
+ */
+export function shownBuckets<Bucket>(
+  buckets: readonly Bucket[],
+  about: Pick<ChartContext, 'today'>,
+  unit: BucketUnit,
+  { labelOf, hasData }: { labelOf: (bucket: Bucket) => string; hasData: (bucket: Bucket) => boolean },
+): readonly Bucket[] {
+  const first = buckets.findIndex(hasData)
+  if (first < 0) return buckets
+  const last = buckets.findLastIndex(hasData)
+  const now = bucketLabel(about.today, unit)
+  return buckets.slice(first).filter((bucket, place) => place <= last - first || labelOf(bucket) <= now)
 }
 
 const maxBars = 24
@@ -105,6 +127,7 @@ export function revenueChart({ won_revenue, lost_revenue }: Schema<'RevenueStati
       series.every(({ values }) => values.every((value) => value === 0)),
       'Nothing was won or lost in this period or the one before.',
     ),
+    headline: `${moneyText(won_revenue.current, tongue)} won`,
     spec: () =>
       groupedBarChart(names, series, valueAxis('Lead value', 'money', tongue), {
         width: 520,
@@ -116,28 +139,43 @@ export function revenueChart({ won_revenue, lost_revenue }: Schema<'RevenueStati
 export function totalLeadsChart(statistics: Schema<'TotalLeadsStatistics'>, about: ChartContext): Chart {
   const { tongue, period } = about
   const unit = bucketUnit(period)
+  const { all, won, lost } = statistics
+  const places = all.over_time.map(({ label }, place) => ({ label, place }))
+  const shown = shownBuckets(places, about, unit, {
+    labelOf: ({ label }) => label,
+    hasData: ({ place }) => [all, won, lost].some(({ over_time }) => (over_time[place]?.count ?? 0) > 0),
+  })
   const kinds = [
-    ['Created', statistics.all.over_time, colors.plain],
-    ['Won', statistics.won.over_time, colors.won],
-    ['Lost', statistics.lost.over_time, colors.lost],
+    ['Created', all.over_time, colors.plain],
+    ['Won', won.over_time, colors.won],
+    ['Lost', lost.over_time, colors.lost],
   ] as const
   const panel = (value: 'count' | 'lead_value') =>
-    kinds.map(([name, buckets, color]) => ({ name, color, values: buckets.map((bucket) => bucket[value]) }))
+    kinds.map(([name, buckets, color]) => ({
+      name,
+      color,
+      values: shown.map(({ place }) => buckets[place]?.[value] ?? 0),
+    }))
   const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0)
-  const words = panel('count').map(({ name, values }) => `${name}: ${countText(sum(values), tongue)} leads.`)
-  const names = statistics.all.over_time.map(({ label }) => bucketText(label, unit, tongue))
+  const counts = panel('count').map(({ name, values }) => ({ name, count: countText(sum(values), tongue) }))
+  const words = counts.map(({ name, count }) => `${name}: ${count} leads.`)
+  const names = shown.map(({ label }) => bucketText(label, unit, tongue))
+  const panels = () => [
+    { series: panel('count'), axis: valueAxis('Leads', 'count', tongue) },
+    { series: panel('lead_value'), axis: valueAxis('Lead value', 'money', tongue) },
+  ]
   return chart(about, 'total-leads', `Leads by ${unit}`, words, {
     empty: emptyIf(
       kinds.every(([, buckets]) => buckets.every(({ count }) => count === 0)),
       'No leads were created, won or lost in this period.',
     ),
-    spec: () =>
-      lineChart(names, [
-        { series: panel('count'), axis: valueAxis('Leads', 'count', tongue) },
-        { series: panel('lead_value'), axis: valueAxis('Lead value', 'money', tongue) },
-      ]),
+    headline: counts.map(({ name, count }) => `${count} ${name.toLowerCase()}`).join(' · '),
+    // A line between few points suggests a course that was never measured.
+    spec: () => (names.length <= fewPoints ? barPanels(names, panels()) : lineChart(names, panels())),
   })
 }
+
+const fewPoints = 6
 
 export function shareChart(
   shares: readonly Schema<'ReportShare'>[],
@@ -153,8 +191,15 @@ export function shareChart(
   )
   return chart(about, `revenue-by-${by}s`, `Won revenue by ${by}`, describeBars(all), {
     empty: emptyIf(all.length === 0, 'No leads were won in this period.'),
+    headline: `${moneyText(sumOf(shares.map(({ revenue }) => revenue)), tongue)} won`,
     spec: () => barChart(all, valueAxis('Won lead value', 'money', tongue)),
   })
+}
+
+/** Returns the revenue of a ranking, which says of how many records it is, as others may follow. */
+function ofBest(ranked: readonly { revenue: number }[], [one, many]: [string, string], tongue: ChartLocale): string {
+  const revenue = moneyText(sumOf(ranked.map((each) => each.revenue)), tongue)
+  return `${revenue} from ${countText(ranked.length, tongue)} ${ranked.length === 1 ? one : many}`
 }
 
 export function productsChart(products: readonly Schema<'ReportProduct'>[], about: ChartContext): Chart {
@@ -166,6 +211,7 @@ export function productsChart(products: readonly Schema<'ReportProduct'>[], abou
   }))
   return chart(about, 'top-selling-products', 'Best-selling products', describeBars(all), {
     empty: emptyIf(all.length === 0, 'No products were sold in this period.'),
+    headline: ofBest(products, ['product', 'products'], tongue),
     spec: () => barChart(all, valueAxis('Revenue on won leads', 'money', tongue)),
   })
 }
@@ -175,6 +221,7 @@ export function personsChart(persons: readonly Schema<'ReportPerson'>[], about: 
   const all = persons.map(({ name, revenue }) => ({ name, value: revenue, text: moneyText(revenue, tongue) }))
   return chart(about, 'top-persons', 'Best customers', describeBars(all), {
     empty: emptyIf(all.length === 0, 'No leads of a person were won in this period.'),
+    headline: ofBest(persons, ['person', 'persons'], tongue),
     spec: () => barChart(all, valueAxis('Won lead value', 'money', tongue)),
   })
 }
@@ -196,24 +243,26 @@ export function openChart(stages: readonly StageShare[], about: ChartContext): C
       return bar(`${rest.length} others`, count, sumOf(rest.map(({ lead_value }) => lead_value)))
     },
   )
+  const total = stages.reduce((sum, { count }) => sum + count, 0)
   return chart(about, 'open-leads-by-stages', 'Open leads by stage', describeBars(all), {
+    headline: `${countText(total, tongue)} open · ${moneyText(sumOf(stages.map((stage) => stage.lead_value)), tongue)}`,
     empty: emptyIf(all.length === 0, about.period.isAll ? 'No lead is open.' : 'No lead of this period is open.'),
     spec: () => barChart(all, valueAxis('Open leads', 'count', tongue)),
   })
 }
 
-export function forecastChart(months: readonly Schema<'ReportMonth'>[], about: ChartContext): Chart {
+export function forecastChart(all: readonly Schema<'ReportMonth'>[], about: ChartContext): Chart {
   const { tongue } = about
+  const hasData = ({ count }: Schema<'ReportMonth'>): boolean => count > 0
+  const months = shownBuckets(all, about, 'month', { labelOf: ({ month }) => month, hasData })
+  const values = months.map(({ lead_value }) => lead_value)
+  const weighted = months.map(({ weighted_value }) => weighted_value)
   const series = [
-    { name: 'Lead value', color: colors.before, values: months.map(({ lead_value }) => lead_value) },
-    {
-      name: 'Weighted by probability',
-      color: colors.weighted,
-      values: months.map(({ weighted_value }) => weighted_value),
-    },
+    { name: 'Lead value', color: colors.before, values },
+    { name: 'Weighted by probability', color: colors.weighted, values: weighted },
   ]
   const words = months
-    .filter(({ count }) => count > 0)
+    .filter(hasData)
     .map(
       ({ month, lead_value, weighted_value }) =>
         `${bucketText(month, 'month', tongue)}: ${moneyText(lead_value, tongue)}, weighted ${moneyText(weighted_value, tongue)}.`,
@@ -221,6 +270,7 @@ export function forecastChart(months: readonly Schema<'ReportMonth'>[], about: C
   const names = months.map(({ month }) => bucketText(month, 'month', tongue))
   return chart(about, 'forecast', 'Expected revenue of open leads', words, {
     empty: emptyIf(words.length === 0, 'No open lead is expected to close in this period.'),
+    headline: `${moneyText(sumOf(weighted), tongue)} weighted, of ${moneyText(sumOf(values), tongue)}`,
     spec: () => groupedBarChart(names, series, valueAxis('Lead value', 'money', tongue)),
   })
 }

@@ -11,6 +11,8 @@ export interface Chart {
   name: string
   title: string
   subtitle: string
+  /** The figure that readers look for first, above the chart; null for a chart without one. */
+  headline: string | null
   /** The content of the chart in words, for screen readers. */
   summary: string
   spec: object
@@ -79,16 +81,26 @@ const look: Look = {
   text: { fontSize: 12, color: ink },
 }
 
+/** Returns the chart below its headline. Vega takes parameters at the top only. */
+function headed({ params, ...spec }: { params?: unknown }, headline: string | null): object {
+  if (headline === null) return { ...(params !== undefined && { params }), ...spec }
+  const figure = { type: 'text', text: headline, align: 'left', x: 0, fontSize: 28, fontWeight: 600 }
+  const above = { data: { values: [{}] }, width: textWidth(headline, 28, true), height: 30, mark: figure }
+  const resolve = { legend: { color: 'independent', shape: 'independent' } }
+  const layout = { align: 'none', bounds: 'full', spacing: 14, resolve }
+  return { ...(params !== undefined && { params }), ...layout, vconcat: [above, spec] }
+}
+
 /** Matches characters that XML does not allow, but names of records may contain. */
 const notAllowedInXml = /[^\t\n\r\u{20}-\u{d7ff}\u{e000}-\u{fffd}\u{10000}-\u{10ffff}]/gu
 
-export async function drawSvg({ name, title, subtitle, summary, spec }: Chart): Promise<string> {
-  const whole = { ...spec, title: { text: title, subtitle }, config: look } as TopLevelSpec
+export async function drawSvg({ name, title, subtitle, headline, summary, spec }: Chart): Promise<string> {
+  const whole = { ...headed(spec, headline), title: { text: title, subtitle }, config: look } as TopLevelSpec
   const quiet = vega.logger(vega.None)
   const view = new vega.View(vega.parse(compile(whole, { logger: quiet }).spec), { renderer: 'none', logger: quiet })
   try {
     const svg = await view.toSVG()
-    const head = `<title id="${name}-title">${escapeHtml(title)}</title><desc id="${name}-desc">${escapeHtml(`${subtitle}. ${summary}`)}</desc>`
+    const head = `<title id="${name}-title">${escapeHtml(title)}</title><desc id="${name}-desc">${escapeHtml([subtitle, headline, summary].filter(Boolean).join('. '))}</desc>`
     return svg
       .replace('<svg ', `<svg role="img" aria-labelledby="${name}-title ${name}-desc" `)
       .replace(/^<svg [^>]*>/, (opening) => opening + head)

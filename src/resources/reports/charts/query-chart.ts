@@ -1,10 +1,12 @@
 // The chart of POST /reports/query: a bar for each row, and beside it one of the period before.
 import type { Schema } from '../../../contract/types.ts'
+import { shownBuckets } from './charts.ts'
 import type { Chart } from './draw.ts'
-import { type ChartLocale, countText, moneyText, rangeText } from './texts.ts'
+import { bucketText, type ChartLocale, countText, moneyText, percentText, rangeText } from './texts.ts'
 import { barChart, colors, emptyChart, groupedBarChart, valueAxis } from './vega-specs.ts'
 
 type Data = Schema<'ReportQueryData'>
+type Row = Data['rows'][number]
 
 /** The most bars of a chart. The rows that follow are left out, which the subtitle says. */
 const maxBars = 40
@@ -12,13 +14,33 @@ const maxBars = 40
 const textOf = (value: number | null, { unit }: Data, tongue: ChartLocale): string => {
   if (value === null) return '–'
   if (unit === 'money') return moneyText(value, tongue)
+  if (unit === 'percent') return percentText(value, tongue)
   const text = countText(value, tongue)
-  return unit === 'percent' ? `${text} %` : unit === 'days' ? `${text} days` : text
+  return unit === 'days' ? `${text} days` : text
 }
 
-export function queryChart(data: Data, title: string, { locale, currency }: ChartLocale): Chart {
-  const tongue = { locale, currency }
-  const all = data.group_by ? data.rows : [data.total]
+/** Returns the rows to draw, with the names of days and months as charts write them. */
+function rowsOf({ group_by, rows, total }: Data, { tongue, today }: QueryChartContext): Row[] {
+  if (!group_by) return [total]
+  const unit = timeUnits.find((each) => group_by.endsWith(each))
+  if (unit === undefined) return rows
+  const hasData = ({ value, previous }: Row): boolean => (value ?? 0) !== 0 || (previous ?? 0) !== 0
+  return shownBuckets(rows, { today }, unit, { labelOf: ({ key }) => key ?? '', hasData }).map((row) =>
+    row.key === row.label ? { ...row, label: bucketText(row.label, unit, tongue) } : row,
+  )
+}
+
+const timeUnits = ['day', 'week', 'month'] as const
+
+interface QueryChartContext {
+  tongue: ChartLocale
+  /** The date of today in the time zone of the installation, YYYY-MM-DD. */
+  today: string
+}
+
+export function queryChart(data: Data, title: string, about: QueryChartContext): Chart {
+  const { tongue } = about
+  const all = rowsOf(data, about)
   const rows = all.slice(0, maxBars)
   const name = 'report'
   const days = data.period && rangeText({ start: data.period.from, end: data.period.to }, tongue)
@@ -27,7 +49,7 @@ export function queryChart(data: Data, title: string, { locale, currency }: Char
   const heading = data.group_by ? `${title} by ${data.group_by.replaceAll('_', ' ')}` : title
   if (rows.length === 0) {
     const sentence = 'Nothing was counted in this period.'
-    return { name, title: heading, subtitle, summary: sentence, spec: emptyChart(sentence) }
+    return { name, title: heading, subtitle, headline: null, summary: sentence, spec: emptyChart(sentence) }
   }
   const summary = rows.map(({ label, value }) => `${label}: ${textOf(value, data, tongue)}.`).join(' ')
   const measure = data.unit === 'money' ? 'money' : 'count'
@@ -43,5 +65,5 @@ export function queryChart(data: Data, title: string, { locale, currency }: Char
         rows.map(({ label, value }) => ({ name: label, value: value ?? 0, text: textOf(value, data, tongue) })),
         axis,
       )
-  return { name, title: heading, subtitle, summary, spec }
+  return { name, title: heading, subtitle, headline: textOf(data.total.value, data, tongue), summary, spec }
 }

@@ -5,28 +5,34 @@ import type { BucketUnit } from '../period.ts'
 
 export type ChartLocale = Pick<Config, 'locale' | 'currency'>
 
+/** Writes a number with the minus sign (U+2212), where most locales have a hyphen. */
+const written = (value: number, locale: string, options: Intl.NumberFormatOptions): string =>
+  new Intl.NumberFormat(locale, options)
+    .formatToParts(value)
+    .map((part) => (part.type === 'minusSign' ? part.value.replace('-', '\u2212') : part.value))
+    .join('')
+
 /** Returns an amount as shown beside a bar. Only fractional amounts below 10,000 have decimals. */
 export const moneyText = (value: number, { locale, currency }: ChartLocale): string =>
-  new Intl.NumberFormat(locale, {
+  written(value, locale, {
     style: 'currency',
     currency,
     ...((Number.isInteger(value) || Math.abs(value) >= 10_000) && { maximumFractionDigits: 0 }),
-  }).format(value)
+  })
 
 /** Returns an amount as shown on an axis, in a short form such as `$1.2M`. */
 export const shortMoney = (value: number, { locale, currency }: ChartLocale): string =>
-  new Intl.NumberFormat(locale, {
-    style: 'currency',
-    currency,
-    notation: 'compact',
-    maximumSignificantDigits: 4,
-  }).format(value)
+  written(value, locale, { style: 'currency', currency, notation: 'compact', maximumSignificantDigits: 4 })
 
 export const countText = (value: number, { locale }: Pick<ChartLocale, 'locale'>): string =>
-  new Intl.NumberFormat(locale, { maximumFractionDigits: 2 }).format(value)
+  written(value, locale, { maximumFractionDigits: 2 })
 
 export const shortCount = (value: number, { locale }: Pick<ChartLocale, 'locale'>): string =>
-  new Intl.NumberFormat(locale, { notation: 'compact', maximumSignificantDigits: 4 }).format(value)
+  written(value, locale, { notation: 'compact', maximumSignificantDigits: 4 })
+
+/** Returns a share such as `12.5%`. */
+export const percentText = (percent: number, { locale }: Pick<ChartLocale, 'locale'>): string =>
+  written(percent / 100, locale, { style: 'percent', maximumFractionDigits: 2 })
 
 /**
  * Returns a change in percent such as `+25%`. Returns a dash for null, which means that the
@@ -35,9 +41,7 @@ export const shortCount = (value: number, { locale }: Pick<ChartLocale, 'locale'
 export const changeText = (percent: number | null, { locale }: Pick<ChartLocale, 'locale'>): string =>
   percent === null
     ? '–'
-    : new Intl.NumberFormat(locale, { style: 'percent', maximumFractionDigits: 1, signDisplay: 'exceptZero' }).format(
-        percent / 100,
-      )
+    : written(percent / 100, locale, { style: 'percent', maximumFractionDigits: 1, signDisplay: 'exceptZero' })
 
 const utc = { timeZone: 'UTC' } as const
 

@@ -129,6 +129,35 @@ export const lineChart = (
   })),
 })
 
+/** Returns the panels of `lineChart` with groups of bars, for few positions. */
+export const barPanels = (
+  names: readonly string[],
+  panels: readonly { series: readonly Series[]; axis: object }[],
+): object => ({
+  params: [{ name: 'names', value: thinned(names, plotWidth) }],
+  spacing: 28,
+  vconcat: panels.map(({ series, axis }) => ({
+    data: longData(series),
+    width: plotWidth,
+    height: 210,
+    encoding: groupedBars(series, axis),
+    mark: { type: 'bar' },
+  })),
+})
+
+/** The positions of groups of bars, one bar per series. */
+const groupedBars = (series: readonly Series[], axis: object) => ({
+  x: { field: 'place', type: 'ordinal', axis: { ...placeAxis, ticks: false }, scale: { paddingInner: 0.3 } },
+  xOffset: {
+    field: 'series',
+    type: 'nominal',
+    sort: null,
+    scale: { domain: series.map(({ name }) => name), paddingInner: 0.08 },
+  },
+  y: { field: 'value', type: 'quantitative', axis: { ...axis, domain: false, ticks: false } },
+  color: colorEncoding(series),
+})
+
 /**
  * Returns a chart with a group of bars at each position, one bar per series. `written` returns the
  * text above a bar.
@@ -147,17 +176,7 @@ export const groupedBarChart = (
   },
   width,
   height: 300,
-  encoding: {
-    x: { field: 'place', type: 'ordinal', axis: { ...placeAxis, ticks: false }, scale: { paddingInner: 0.3 } },
-    xOffset: {
-      field: 'series',
-      type: 'nominal',
-      sort: null,
-      scale: { domain: series.map(({ name }) => name), paddingInner: 0.08 },
-    },
-    y: { field: 'value', type: 'quantitative', axis: { ...axis, domain: false, ticks: false } },
-    color: colorEncoding(series),
-  },
+  encoding: groupedBars(series, axis),
   layer: [
     { mark: { type: 'bar' } },
     ...(written
