@@ -42,6 +42,23 @@ const digitsOfE164 = (number: PhoneNumber): string => number.number.slice(1)
  * if the text begins with a country code, else the digits as written. Without the extension.
  */
 export function phoneKey(text: string): string {
+  const known = knownKeys.get(text)
+  if (known !== undefined) return known
+  const key = keyOf(text)
+  if (knownKeys.size >= maxKnownKeys) knownKeys.clear()
+  if (text.length <= maxKnownLength) knownKeys.set(text, key)
+  return key
+}
+
+/**
+ * The keys of the last numbers. A write of a person asks for the key of a number several times, and
+ * the library takes longer for one than a query takes.
+ */
+const knownKeys = new Map<string, string>()
+const maxKnownKeys = 500
+const maxKnownLength = 100
+
+function keyOf(text: string): string {
   const international = internationalOf(text)
   if (!international.startsWith('+')) return digitsOf(written(text)) || digitsOf(text)
   const number = mayHaveTrunk.test(international) ? parsed(text) : undefined

@@ -3,6 +3,7 @@
 import type { Context } from '../../../kernel/context.ts'
 import { now } from '../../../kernel/context.ts'
 import type { ValidationErrors } from '../../../kernel/errors.ts'
+import { queryAsCaller } from '../../../kernel/query/caller-query.ts'
 import { addressKey } from '../../../kernel/values/format.ts'
 import type { Scope } from './scope.ts'
 
@@ -31,9 +32,17 @@ export async function suppressIdentities(
   return rows.length
 }
 
+/**
+ * Returns whether any person was erased. Most installations have erased none, and the hash of each
+ * address of each written person costs more than this query.
+ */
+const hasErased = async (ctx: Context): Promise<boolean> =>
+  (await queryAsCaller(ctx, 'has erased', [], () => ctx.db.selectFrom('erased_identities').select('kind').limit(1)))
+    .length > 0
+
 /** Returns those of the texts that belong to an erased person, with the id of the erasure. */
 export async function findErased(ctx: Context, kind: Kind, texts: readonly string[]): Promise<Map<string, number>> {
-  if (texts.length === 0) return new Map()
+  if (texts.length === 0 || !(await hasErased(ctx))) return new Map()
   const hashes = new Map(texts.map((text) => [hashOf(ctx, kind, text), text]))
   const rows = await ctx.db
     .selectFrom('erased_identities')
