@@ -70,7 +70,7 @@ describe('the parameter view', () => {
     const ids = async (call: ReturnType<Caller['get']>) => {
       const { status, text, body } = await call
       expect(status, text).toBe(200)
-      return body.data.map(({ id }: { id: number }) => id)
+      return (body as { data: { id: number }[] }).data.map(({ id }) => id)
     }
     expect(await ids(server.admin.get(`/${type}?view=${id}`))).toEqual([wanted])
     expect(await ids(server.admin.post(`/${type}/query?view=${id}`, {}))).toEqual([wanted])
