@@ -67,6 +67,7 @@ export const migrations: readonly Migration[] = [
   step('0035_merges', () => import('./migrations/0035_merges.ts')),
   step('0036_person_erasures', () => import('./migrations/0036_person_erasures.ts')),
   step('0037_vocabulary_external_ids', () => import('./migrations/0037_vocabulary_external_ids.ts')),
+  step('0038_more_external_ids', () => import('./migrations/0038_more_external_ids.ts')),
 ]
 
 /**
