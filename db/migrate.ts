@@ -69,6 +69,7 @@ export const migrations: readonly Migration[] = [
   step('0036_person_erasures', () => import('./migrations/0036_person_erasures.ts')),
   step('0037_vocabulary_external_ids', () => import('./migrations/0037_vocabulary_external_ids.ts')),
   step('0038_invitation_templates', () => import('./migrations/0038_invitation_templates.ts')),
+  step('0039_more_external_ids', () => import('./migrations/0039_more_external_ids.ts')),
 ]
 
 /**

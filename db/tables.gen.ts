@@ -64,6 +64,12 @@ export interface ArchivesTable {
   expires_at: string | null
 }
 
+export interface AttributeExternalIdsTable {
+  attribute_id: number
+  source: string
+  external_id: string
+}
+
 export interface AttributeOptionsTable {
   id: Generated<number>
   attribute_id: number
@@ -106,6 +112,12 @@ export interface CallCountsTable {
   address: string
   window_start: string
   count: Generated<number>
+}
+
+export interface CampaignExternalIdsTable {
+  campaign_id: number
+  source: string
+  external_id: string
 }
 
 export interface CampaignSendsTable {
@@ -154,6 +166,12 @@ export interface EmailAttachmentsTable {
   updated_at: string
 }
 
+export interface EmailExternalIdsTable {
+  email_id: number
+  source: string
+  external_id: string
+}
+
 export interface EmailFoldersTable {
   email_id: number
   folder: 'inbox' | 'important' | 'starred' | 'draft' | 'outbox' | 'sent' | 'spam' | 'trash'
@@ -169,6 +187,12 @@ export interface EmailReferencesTable {
 export interface EmailTagsTable {
   email_id: number
   tag_id: number
+}
+
+export interface EmailTemplateExternalIdsTable {
+  email_template_id: number
+  source: string
+  external_id: string
 }
 
 export interface EmailTemplatesTable {
@@ -563,6 +587,12 @@ export interface LeadsTable {
   touched_at: Generated<string>
 }
 
+export interface LocationExternalIdsTable {
+  location_id: number
+  source: string
+  external_id: string
+}
+
 export interface LocksTable {
   id: Generated<number>
   name: string
@@ -605,6 +635,12 @@ export interface MarketingCampaignsTable {
   audience_tag_id: number | null
   audience_import_id: number | null
   changed_by_id: number | null
+}
+
+export interface MarketingEventExternalIdsTable {
+  marketing_event_id: number
+  source: string
+  external_id: string
 }
 
 export interface MarketingEventsTable {
@@ -1060,6 +1096,12 @@ export interface WarehouseActivitiesTable {
   activity_id: number
 }
 
+export interface WarehouseExternalIdsTable {
+  warehouse_id: number
+  source: string
+  external_id: string
+}
+
 export interface WarehouseLocationsTable {
   id: Generated<number>
   warehouse_id: number
@@ -1101,6 +1143,12 @@ export interface WebFormAttributesTable {
   is_hidden: Generated<number>
   default_value: string | null
   sort_order: number
+}
+
+export interface WebFormExternalIdsTable {
+  web_form_id: number
+  source: string
+  external_id: string
 }
 
 export interface WebFormSubmissionsTable {
@@ -1149,6 +1197,12 @@ export interface WebhookDeliveriesTable {
   acting_user_id: number | null
 }
 
+export interface WebhookExternalIdsTable {
+  webhook_id: number
+  source: string
+  external_id: string
+}
+
 export interface WebhooksTable {
   id: Generated<number>
   name: string
@@ -1177,6 +1231,12 @@ export interface WebhooksTable {
   events_after: Generated<number>
   last_failed_at: string | null
   changed_by_id: number | null
+}
+
+export interface WorkflowExternalIdsTable {
+  workflow_id: number
+  source: string
+  external_id: string
 }
 
 export interface WorkflowOccasionsTable {
@@ -1235,17 +1295,21 @@ export interface DB {
   activity_files: ActivityFilesTable
   activity_participants: ActivityParticipantsTable
   archives: ArchivesTable
+  attribute_external_ids: AttributeExternalIdsTable
   attribute_options: AttributeOptionsTable
   attributes: AttributesTable
   bulk_answers: BulkAnswersTable
   call_counts: CallCountsTable
+  campaign_external_ids: CampaignExternalIdsTable
   campaign_sends: CampaignSendsTable
   core_config: CoreConfigTable
   deprecated_uses: DeprecatedUsesTable
   email_attachments: EmailAttachmentsTable
+  email_external_ids: EmailExternalIdsTable
   email_folders: EmailFoldersTable
   email_references: EmailReferencesTable
   email_tags: EmailTagsTable
+  email_template_external_ids: EmailTemplateExternalIdsTable
   email_templates: EmailTemplatesTable
   emails: EmailsTable
   erased_identities: ErasedIdentitiesTable
@@ -1277,10 +1341,12 @@ export interface DB {
   lead_totals: LeadTotalsTable
   lead_types: LeadTypesTable
   leads: LeadsTable
+  location_external_ids: LocationExternalIdsTable
   locks: LocksTable
   login_attempts: LoginAttemptsTable
   mailboxes: MailboxesTable
   marketing_campaigns: MarketingCampaignsTable
+  marketing_event_external_ids: MarketingEventExternalIdsTable
   marketing_events: MarketingEventsTable
   migrations: MigrationsTable
   organization_activities: OrganizationActivitiesTable
@@ -1333,14 +1399,18 @@ export interface DB {
   user_groups: UserGroupsTable
   users: UsersTable
   warehouse_activities: WarehouseActivitiesTable
+  warehouse_external_ids: WarehouseExternalIdsTable
   warehouse_locations: WarehouseLocationsTable
   warehouse_tags: WarehouseTagsTable
   warehouses: WarehousesTable
   web_form_attributes: WebFormAttributesTable
+  web_form_external_ids: WebFormExternalIdsTable
   web_form_submissions: WebFormSubmissionsTable
   web_forms: WebFormsTable
   webhook_deliveries: WebhookDeliveriesTable
+  webhook_external_ids: WebhookExternalIdsTable
   webhooks: WebhooksTable
+  workflow_external_ids: WorkflowExternalIdsTable
   workflow_occasions: WorkflowOccasionsTable
   workflow_runs: WorkflowRunsTable
   workflows: WorkflowsTable

@@ -67,8 +67,8 @@ const { activities, emails, leads, organizations, persons, products, quotes } = 
 /** The standard operations that a slice carries out in its own way. */
 const special = [
   ...(['deleteLead', 'deletePerson', 'deleteOrganization', 'deleteEmail', 'deleteTag'] as const),
-  ...(['updatePipeline', 'deletePipeline', 'upsertPipeline', 'createWebhook'] as const),
-  ...(['createAttribute', 'updateAttribute', 'deleteAttribute'] as const),
+  ...(['updatePipeline', 'deletePipeline', 'upsertPipeline', 'createWebhook', 'upsertWebhook'] as const),
+  ...(['createAttribute', 'updateAttribute', 'deleteAttribute', 'upsertAttribute'] as const),
   ...(['createUser', 'updateUser', 'deleteUser', 'upsertUser'] as const),
 ]
 

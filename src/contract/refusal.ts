@@ -19,8 +19,11 @@ export async function refuse(
   findings: readonly ErrorObject[] = [],
 ): Promise<never> {
   const { call, pipeline, request, found } = exchange
-  // An id is a positive integer. No record has any other id, so the reply is 404.
-  if (findings.some(({ instancePath }) => instancePath.startsWith('/path'))) throw new Problem('not_found')
+  // An id is a positive integer. No record has any other id, so the reply is 404. An upsert would
+  // create the record in its path.
+  const { method, status } = call.fact
+  const isUpsert = method === 'put' && status === 201
+  if (!isUpsert && findings.some(({ instancePath }) => instancePath.startsWith('/path'))) throw new Problem('not_found')
   const isBodyAlone =
     found.query.length === 0 &&
     findings.every(

@@ -13,6 +13,7 @@ const isSecretColumn = (name: string): boolean => /(_hash|_sealed)$|^(password|s
 const shownOnce: Record<string, string> = {
   'createWebhook secret': 'shown once, when it is made',
   'rotateWebhookSecret secret': 'shown once, when it is made',
+  'upsertWebhook secret': 'shown once, when it is made',
 }
 /** Property names of secrets. */
 const secretNames =

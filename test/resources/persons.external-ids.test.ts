@@ -20,10 +20,13 @@ const upserts = facts.flatMap(([id, { path }]) => {
   return create ? [{ id, list: path.replace(/^\/api\/admin|\/external\/.*$/g, ''), create }] : []
 })
 
-const known = (entity: string): number | undefined => (['users', 'persons', 'roles'].includes(entity) ? 1 : undefined)
-const bodyOf = (create: OperationId): Record<string, any> => {
+const known = (entity: string): number | undefined =>
+  ['users', 'persons', 'roles', 'warehouses'].includes(entity) ? 1 : undefined
+const bodyOf = (create: OperationId, external = 'x'): Record<string, any> => {
   const body = validBody(create, known, 'required') as Record<string, any>
   if (create === 'createActivity') return { ...body, type: 'note', comment: 'Called' }
+  // The code of an attribute cannot change.
+  if (create === 'createAttribute') return { ...body, code: `of_${external.replace(/\W/g, '_')}` }
   if (create === 'createProduct') return { ...body, sku: newName('sku') }
   return body
 }
@@ -45,15 +48,25 @@ it('finds the upsert of every record that can be created and changed', () => {
 
 describe.each(upserts)('$id', ({ id, list, create }) => {
   const at = (external: string, source = 'hubspot') => `${list}/external/${source}/${encodeURIComponent(external)}`
-  const upsert = async (external: string, body = bodyOf(create)) => {
+  /** Makes the records that the bodies name. */
+  const prepare = async () => {
     await make.person()
+    await make.warehouse()
+  }
+  const upsert = async (external: string, body = bodyOf(create, external)) => {
+    await prepare()
     return admin.put(at(external), body)
+  }
+  /** Deletes the record; the first deletion of an e-mail moves it to the trash. */
+  const remove = async (record: number) => {
+    if (create === 'createEmail') await admin.delete(`${list}/${record}`)
+    expect((await admin.delete(`${list}/${record}`)).status).toBe(200)
   }
 
   it('names a read-only key that it ignores, as an update does', async () => {
     await upsert('read-only')
     const { status, body } = await admin.put(at('read-only'), {
-      ...bodyOf(create),
+      ...bodyOf(create, 'read-only'),
       created_at: '2001-01-01T00:00:00.000Z',
     })
     expect(status).toBe(200)
@@ -65,7 +78,7 @@ describe.each(upserts)('$id', ({ id, list, create }) => {
     expect(body).toMatchObject({ status: 201, body: { data: { external_ids: { hubspot: '123' } } } })
     const { data } = body.body
     server.events()
-    const again = await admin.put(at('123'), bodyOf(create))
+    const again = await admin.put(at('123'), bodyOf(create, '123'))
     expect(again).toMatchObject({ status: 200, body: { data: { id: data.id } } })
     const history = async () => (await admin.get(`${list}/${data.id}/history`)).body.data
     const before = await history()
@@ -81,12 +94,12 @@ describe.each(upserts)('$id', ({ id, list, create }) => {
 
   it('only creates with If-None-Match, and only updates with If-Match', async () => {
     const only = { headers: { 'if-none-match': '*' } }
-    const missing = await admin.put(at('a/b ü'), bodyOf(create), { headers: { 'if-match': '"1"' } })
+    const missing = await admin.put(at('a/b ü'), bodyOf(create, 'a/b ü'), { headers: { 'if-match': '"1"' } })
     expect(missing).toMatchObject({ status: 412, body: { code: 'version_mismatch' } })
-    await make.person()
-    const { status, body } = await admin.put(at('a/b ü'), bodyOf(create), only)
+    await prepare()
+    const { status, body } = await admin.put(at('a/b ü'), bodyOf(create, 'a/b ü'), only)
     expect([status, body.data?.external_ids]).toEqual([201, { hubspot: 'a/b ü' }])
-    expect((await admin.put(at('a/b ü'), bodyOf(create), only)).status).toBe(412)
+    expect((await admin.put(at('a/b ü'), bodyOf(create, 'a/b ü'), only)).status).toBe(412)
     expect((await admin.put(at('a/b ü'), {}, { headers: { 'if-match': '"99"' } })).status).toBe(412)
     expect((await admin.put(at('a/b ü'), {}, { headers: { 'if-match': `"${body.data.version}"` } })).status).toBe(200)
   })
@@ -116,7 +129,7 @@ describe.each(upserts)('$id', ({ id, list, create }) => {
   it('is deleted and restored with its external ids, unless another record has them by then', async () => {
     const { data } = (await upsert('9')).body
     if (fact(create).path && !facts.some(([, { path }]) => path === `/api/admin${list}/{id}/restore`)) return
-    await admin.delete(`${list}/${data.id}`)
+    await remove(data.id)
     const restore = () => admin.post(`${list}/${data.id}/restore`)
     const other = (await upsert('9')).body.data
     expect(other.id).not.toBe(data.id)
@@ -128,7 +141,7 @@ describe.each(upserts)('$id', ({ id, list, create }) => {
 
   it('gives the external id of a deleted record to the next one', async () => {
     const { data } = (await upsert('deleted')).body
-    expect((await admin.delete(`${list}/${data.id}`)).status).toBe(200)
+    await remove(data.id)
     expect((await admin.get(`${list}?external_id=hubspot:deleted`)).body.data).toEqual([])
     const next = await upsert('deleted')
     expect(next.status).toBe(201)
@@ -136,8 +149,11 @@ describe.each(upserts)('$id', ({ id, list, create }) => {
   })
 
   it('has one winner of two upserts at once', async () => {
-    await make.person()
-    const both = await Promise.all([admin.put(at('race'), bodyOf(create)), admin.put(at('race'), bodyOf(create))])
+    await prepare()
+    const both = await Promise.all([
+      admin.put(at('race'), bodyOf(create, 'race')),
+      admin.put(at('race'), bodyOf(create, 'race')),
+    ])
     const statuses = both.map(({ status }) => status).sort()
     expect(statuses[1]).not.toBe(statuses[0])
     expect([200, 201, 409]).toEqual(expect.arrayContaining(statuses))
@@ -160,7 +176,7 @@ describe.each(upserts)('$id', ({ id, list, create }) => {
   it('names what a new record needs, and a different id in the body', async () => {
     const needs = await admin.put(at('new'), {})
     expect([needs.status, Object.keys(needs.body.errors ?? {}).length > 0]).toEqual([422, true])
-    const different = await admin.put(at('new'), { ...bodyOf(create), external_ids: { hubspot: 'other' } })
+    const different = await admin.put(at('new'), { ...bodyOf(create, 'new'), external_ids: { hubspot: 'other' } })
     expect(different.body.errors).toEqual({
       'external_ids.hubspot': ['Must be the external id in the path, or left out.'],
     })
@@ -168,16 +184,16 @@ describe.each(upserts)('$id', ({ id, list, create }) => {
   })
 
   it('creates nothing in a dry run', async () => {
-    await make.person()
+    await prepare()
     const dry = { headers: { 'accord-dry-run': 'true' } }
-    expect((await admin.put(at('dry'), bodyOf(create), dry)).status).toBe(200)
+    expect((await admin.put(at('dry'), bodyOf(create, 'dry'), dry)).status).toBe(200)
     expect((await admin.get(`${list}?external_id=hubspot:dry`)).body.data).toEqual([])
   })
 
   it('tells a user who may not see the record nothing but that the id is taken', async () => {
     await upsert('hidden')
     const limited = await addUser(server, newName('Limited'), { view: 'individual' })
-    const { status, body } = await limited.put(at('hidden'), bodyOf(create))
+    const { status, body } = await limited.put(at('hidden'), bodyOf(create, 'hidden'))
     const { code } = body
     const isOpenToAll = (await limited.get(`${list}?external_id=hubspot:hidden`)).body.data.length > 0
     // A user with a limited view changes only own tags.

@@ -97,6 +97,53 @@ describe('upsertUser', () => {
   })
 })
 
+describe('upsertWebhook', () => {
+  it('shows the secret of a new webhook once', async () => {
+    const path = '/settings/webhooks/external/erp/hook'
+    const body = { name: newName('Hook'), url: 'https://example.com/hooks' }
+    const made = await admin.put(path, body)
+    expect([made.status, made.body.data.secret]).toEqual([201, expect.stringMatching(/^whsec_/)])
+    const again = await admin.put(path, body)
+    expect([again.status, again.body.data.secret]).toEqual([200, undefined])
+  })
+})
+
+describe('upsertEmail', () => {
+  it('sends a new e-mail unless it is a draft, and never again', async () => {
+    const body = { subject: 'Hello', html: '<p>Hello</p>', to: ['ada@example.com'] }
+    const draft = await admin.put('/emails/external/erp/draft', { ...body, is_draft: true })
+    expect([draft.status, draft.body.data.status]).toEqual([201, 'draft'])
+    const changed = await admin.put('/emails/external/erp/draft', { subject: 'Hi', is_draft: false })
+    expect([changed.status, changed.body.data.status]).toEqual([200, 'draft'])
+    const jobs = async () =>
+      (await server.store.db.selectFrom('jobs').select('id').where('kind', '=', 'emails.send').execute()).length
+    const before = await jobs()
+    expect((await admin.put('/emails/external/erp/now', body)).body.data.status).toBe('queued')
+    expect((await admin.put('/emails/external/erp/now', { is_read: false })).status).toBe(200)
+    expect(await jobs()).toBe(before + 1)
+  })
+})
+
+describe('an external id in the path', () => {
+  it('is one segment with any characters but a comma, of at most 255', async () => {
+    const put = async (source: string, id: string, name = newName('Tag')) =>
+      admin.put(`/tags/external/${source}/${id}`, { name })
+    const id = async (sent: string) => (await put('erp', sent)).body.data?.external_ids.erp
+    expect(await id('a%2Fb%25c%3Ad')).toBe('a/b%c:d')
+    expect(await id('%E2%98%83')).toBe('\u2603')
+    expect(await id('x'.repeat(255))).toHaveLength(255)
+    const long = await put('erp', 'x'.repeat(256))
+    expect([long.status, Object.keys(long.body.errors)]).toEqual([422, ['path.external_id']])
+    expect((await put('erp', 'a%2Cb')).status).toBe(422)
+    for (const source of ['ERP', 'a.b', '%C3%BC', 's'.repeat(51)]) expect((await put(source, '1')).status).toBe(422)
+    expect((await put('erp', 'a/b')).status).toBe(404)
+    expect((await put('erp', '%ZZ')).status).toBe(400)
+    const other = await admin.put('/sources/external/erp/a%2Fb%25c%3Ad', { name: newName('Source') })
+    expect(other.status).toBe(201)
+    expect((await admin.get('/tags?external_id=erp:a%2Fb%25c%3Ad')).body.data).toHaveLength(1)
+  })
+})
+
 describe('a reference by external id to settings', () => {
   it('stands in the places of their ids', async () => {
     const own = (id: string) => ({ external_ids: { erp: id } })
@@ -112,6 +159,14 @@ describe('a reference by external id to settings', () => {
       ...{ lead_source_id: source.id, lead_type_id: type.id, user_id: user.id },
       tags: [{ id: tag.id }],
     })
+    await admin.put('/settings/attributes/external/erp/industry', {
+      ...{ entity_type: 'leads', code: 'industry', name: 'Industry', type: 'text' },
+    })
+    const form = await admin.put('/settings/web-forms/external/erp/contact', {
+      ...{ title: 'Contact', submit_button_label: 'Send', submit_success_action: 'message' },
+      ...{ submit_success_content: 'Thanks', create_lead: true, attributes: [{ attribute_id: at('industry') }] },
+    })
+    expect(form.body.data.attributes[0]).toMatchObject({ attribute: { code: 'industry' } })
     const wrong = await admin.post('/leads', { title: 'Deal', lead_value: 1, lead_source_id: at('t') })
     expect(wrong.body.errors).toEqual({ lead_source_id: ['No source has the external id erp:t.'] })
   })

@@ -159,6 +159,7 @@ function fieldName(finding: ErrorObject, headerNames: readonly string[]): string
   if (finding.keyword === 'unevaluatedProperties') path.push(String(finding.params.unevaluatedProperty))
   const [place, ...rest] = path
   if (place === 'requestBody') return rest.join('.') || 'body'
+  if (place === 'path') return `path.${rest[0] ?? ''}`
   if (place === 'query') return `query.${rest[0] ?? ''}`
   if (place === 'header') return `header.${headerNames.find((name) => name.toLowerCase() === rest[0]) ?? rest[0] ?? ''}`
   return rest.join('.')

@@ -11,16 +11,16 @@ import { valueTypeOf } from './types.ts'
 
 /** The schemas of the objects that name a record, by lookup type. Other types have no names. */
 const schemasOf: Partial<Record<LookupType, readonly string[]>> = {
-  users: ['ByEmail', 'ByName'],
+  users: ['ByExternalId', 'ByEmail', 'ByName'],
   persons: ['ByExternalId', 'ByEmail', 'ByName'],
   products: ['ByExternalId', 'BySku', 'ByName'],
   organizations: ['ByExternalId', 'ByName'],
   leads: ['ByExternalId'],
   quotes: ['ByExternalId'],
-  lead_sources: ['ByName'],
-  lead_types: ['ByName'],
-  lead_pipelines: ['ByName'],
-  warehouses: ['ByName'],
+  lead_sources: ['ByExternalId', 'ByName'],
+  lead_types: ['ByExternalId', 'ByName'],
+  lead_pipelines: ['ByExternalId', 'ByName'],
+  warehouses: ['ByExternalId', 'ByName'],
 }
 
 /** Returns the schema of a value in a body, with the objects that may stand for an id. */

@@ -6,6 +6,7 @@ import { isProtected } from '../../kernel/errors.ts'
 import type { Handlers } from '../../kernel/handler.ts'
 import { flagField, textField, valueField } from '../../kernel/query/filter.ts'
 import { defineResource } from '../../kernel/resource/define-resource.ts'
+import { upsertHandler } from '../../kernel/resource/external-ids.ts'
 import { massDelete, massUpdate } from '../../kernel/resource/mass.ts'
 import { answering, inSteps } from '../../kernel/write/idempotency.ts'
 import { transaction } from '../../kernel/write/write.ts'
@@ -31,6 +32,7 @@ const define = (force: boolean) =>
   defineResource({
     noun: 'attribute',
     table: 'attributes',
+    externalIds: { table: 'attribute_external_ids', column: 'attribute_id' },
     operations: {
       list: 'listAttributes',
       get: 'getAttribute',
@@ -116,7 +118,7 @@ export const attributes = define(false)
 const attributesForced = define(true)
 
 export const handlers = {
-  // The next three operations are long. Creating an attribute builds an index over all records, and
+  // The next four operations are long. Creating an attribute builds an index over all records, and
   // updating or deleting one may change the values of all records.
   createAttribute: inSteps((ctx, input) =>
     answering(ctx, (ctx) => attributes.handlers.createAttribute(ctx, input), { isLong: true }),
@@ -129,6 +131,13 @@ export const handlers = {
         isLong: true,
       },
     ),
+  upsertAttribute: upsertHandler(attributes, {
+    create: 'createAttribute',
+    update: 'updateAttribute',
+    creating: attributes.handlers.createAttribute,
+    updating: attributes.handlers.updateAttribute,
+    isLong: true,
+  }),
   deleteAttribute: (ctx, input) =>
     transaction(ctx, (ctx) => attributes.handlers.deleteAttribute(ctx, input), { isLong: true }),
   massUpdateAttributes: massUpdate(attributes, (ctx, id, quick_add: boolean) =>

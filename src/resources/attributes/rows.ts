@@ -52,6 +52,7 @@ export const presentAttribute = (row: FullAttributeRow): Schema<'AttributeDefini
   default_value: presentDefault(row),
   is_user_defined: row.is_user_defined === 1,
   options: [],
+  external_ids: {},
   created_at: row.created_at,
   updated_at: row.updated_at,
   version: row.version,

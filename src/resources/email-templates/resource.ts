@@ -30,6 +30,7 @@ async function checkPlaceholders({ ctx, current, errors }: Writing<Texts>, texts
 export const emailTemplates = defineResource({
   noun: 'e-mail template',
   table: 'email_templates',
+  externalIds: { table: 'email_template_external_ids', column: 'email_template_id' },
   namedBy: { keys: { name: nameKey } },
   operations: {
     list: 'listEmailTemplates',
@@ -61,6 +62,7 @@ export const emailTemplates = defineResource({
     name: row.name,
     subject: row.subject,
     content: row.content,
+    external_ids: {},
     created_at: row.created_at,
     updated_at: row.updated_at,
     version: row.version,

@@ -130,6 +130,7 @@ const attached = sql`(select 1 from email_attachments as file where file.email_i
 export const emails = defineResource({
   noun: 'e-mail',
   table: 'emails',
+  externalIds: { table: 'email_external_ids', column: 'email_id' },
   maxLoggedTextLength: 64 * 1024,
   operations: {
     list: 'listEmails',
@@ -254,6 +255,7 @@ export const emails = defineResource({
     user: userRef(row.user_id, row.user_name, row.user_email, pictureUrl(ctx, row.user_image)),
     attachments: [],
     tags: readTags(row.tags),
+    external_ids: {},
     created_at: row.created_at,
     updated_at: row.updated_at,
     version: row.version,

@@ -12,6 +12,7 @@ type Row = { id: number; name: string; name_key: string; warehouse_id: number }
 export const locations = defineResource({
   noun: 'location',
   table: 'warehouse_locations',
+  externalIds: { table: 'location_external_ids', column: 'location_id' },
   operations: {
     list: 'listLocations',
     get: 'getLocation',
@@ -50,6 +51,7 @@ export const locations = defineResource({
     name: row.name,
     warehouse_id: row.warehouse_id,
     warehouse: { id: row.warehouse_id, name: row.warehouse_name },
+    external_ids: {},
     created_at: row.created_at,
     updated_at: row.updated_at,
     version: row.version,

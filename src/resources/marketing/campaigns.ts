@@ -42,6 +42,7 @@ async function warnOfMissedDay(ctx: Context, id: number): Promise<void> {
 export const campaigns = defineResource({
   noun: 'campaign',
   table: 'marketing_campaigns',
+  externalIds: { table: 'campaign_external_ids', column: 'campaign_id' },
   operations: {
     list: 'listCampaigns',
     get: 'getCampaign',
@@ -133,6 +134,7 @@ export const campaigns = defineResource({
         : { id: row.marketing_event_id, name: row.event_name ?? '', date: row.event_date },
     audience: readableAudience(ctx, presentAudience(row)),
     stats: { queued: 0, sending: 0, sent: 0, failed: 0, suppressed: 0, uncertain: 0, last_run_at: row.last_run_at },
+    external_ids: {},
     created_at: row.created_at,
     updated_at: row.updated_at,
     version: row.version,

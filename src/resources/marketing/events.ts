@@ -10,6 +10,7 @@ import { today } from '../../kernel/values/format.ts'
 export const marketingEvents = defineResource({
   noun: 'marketing event',
   table: 'marketing_events',
+  externalIds: { table: 'marketing_event_external_ids', column: 'marketing_event_id' },
   namedBy: { keys: { name: nameKey } },
   operations: {
     list: 'listMarketingEvents',
@@ -41,6 +42,7 @@ export const marketingEvents = defineResource({
     name: row.name,
     description: row.description,
     date: row.date,
+    external_ids: {},
     created_at: row.created_at,
     updated_at: row.updated_at,
     version: row.version,

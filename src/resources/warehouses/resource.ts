@@ -43,6 +43,7 @@ export const warehouses = defineResource(
   withAttributes('warehouses', {
     noun: 'warehouse',
     table: 'warehouses',
+    externalIds: { table: 'warehouse_external_ids', column: 'warehouse_id' },
     namedBy: { keys: { name: nameKey } },
     operations: {
       list: 'listWarehouses',
@@ -96,6 +97,7 @@ export const warehouses = defineResource(
       products_count: Number(row.products_count),
       tags: readTags(row.tags),
       custom_attributes: {},
+      external_ids: {},
       created_at: row.created_at,
       updated_at: row.updated_at,
       version: row.version,

@@ -24,6 +24,7 @@ function checkSuccess({ current, errors }: Pick<Writing<Row>, 'current' | 'error
 export const webForms = defineResource({
   noun: 'web form',
   table: 'web_forms',
+  externalIds: { table: 'web_form_external_ids', column: 'web_form_id' },
   operations: {
     list: 'listWebForms',
     get: 'getWebForm',
@@ -92,6 +93,7 @@ export const webForms = defineResource({
     attributes: [],
     warnings: [],
     is_active: row.is_active === 1,
+    external_ids: {},
     created_at: row.created_at,
     updated_at: row.updated_at,
     version: row.version,

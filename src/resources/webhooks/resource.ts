@@ -6,6 +6,7 @@ import { Problem } from '../../kernel/errors.ts'
 import type { Handler, Handlers } from '../../kernel/handler.ts'
 import { flagField, textField, valueField } from '../../kernel/query/filter.ts'
 import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
+import { upsertHandler } from '../../kernel/resource/external-ids.ts'
 import { uniqueName } from '../../kernel/resource/references.ts'
 import { daysAfter } from '../../kernel/runtime/clock.ts'
 import { newestEvent } from '../../kernel/write/event-log.ts'
@@ -30,6 +31,7 @@ const asText = (sent: unknown): string | undefined => (sent === undefined ? unde
 export const webhooks = defineResource({
   noun: 'webhook',
   table: 'webhooks',
+  externalIds: { table: 'webhook_external_ids', column: 'webhook_id' },
   operations: {
     list: 'listWebhooks',
     get: 'getWebhook',
@@ -114,6 +116,7 @@ export const webhooks = defineResource({
     last_status: row.last_status,
     failing_since: row.failing_since,
     changed_by: userRef(row.changed_by_id, row.user_name, row.user_email, pictureUrl(ctx, row.user_image)),
+    external_ids: {},
     created_at: row.created_at,
     updated_at: row.updated_at,
     version: row.version,
@@ -193,6 +196,13 @@ const createWebhook: Handler<'createWebhook'> = (ctx, { body }) =>
     message: 'Webhook created.',
   }))
 
+const upsertWebhook: Handler<'upsertWebhook'> = upsertHandler(webhooks, {
+  create: 'createWebhook',
+  update: 'updateWebhook',
+  creating: createWebhook,
+  updating: webhooks.handlers.updateWebhook,
+})
+
 /**
  * Replaces the signing secret of a webhook. For one day requests are also signed with the old
  * secret, so that receivers have time to switch.
@@ -219,4 +229,4 @@ const rotateWebhookSecret: Handler<'rotateWebhookSecret'> = (ctx, { params: { id
     return { data: await withSecret(ctx, await webhooks.get(ctx, id)), message: 'Webhook secret rotated.' }
   })
 
-export const handlers = { createWebhook, rotateWebhookSecret } satisfies Partial<Handlers>
+export const handlers = { createWebhook, upsertWebhook, rotateWebhookSecret } satisfies Partial<Handlers>

@@ -72,6 +72,7 @@ async function rulesOf(body: Body, { ctx, current, errors }: Writing<Row>) {
 export const workflows = defineResource({
   noun: 'workflow',
   table: 'workflows',
+  externalIds: { table: 'workflow_external_ids', column: 'workflow_id' },
   operations: {
     list: 'listWorkflows',
     get: 'getWorkflow',
@@ -140,6 +141,7 @@ export const workflows = defineResource({
     run_on_restore: row.run_on_restore === 1,
     sort_order: row.sort_order,
     changed_by: userRef(row.changed_by_id, row.user_name, row.user_email, pictureUrl(ctx, row.user_image)),
+    external_ids: {},
     created_at: row.created_at,
     updated_at: row.updated_at,
     version: row.version,
