@@ -126,7 +126,7 @@ describe('the contract of the questions', () => {
       .replace('Query', '')
     const fieldsOf = (name: string) =>
       Object.keys(components.schemas[`${noun}${name}`].properties).filter(
-        (key) => !['person', 'organization'].includes(key),
+        (key) => !['person', 'organization', 'lead'].includes(key),
       )
     expect(new Set(fieldsOf('Conditions'))).toEqual(expected)
     for (const level of ['Where', 'WhereGroup'])

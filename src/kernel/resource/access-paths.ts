@@ -9,7 +9,7 @@ import { foundByIds } from '../query/joins.ts'
 import type { Rows } from '../query/page.ts'
 import { withoutVisibility } from '../query/visibility.ts'
 import type { AnyDefinition, AnyRow, Narrow } from './any-definition.ts'
-import { assertServed, filterSources, treeOf, type Where } from './where.ts'
+import { filterSources, servedBy, treeOf, type Where } from './where.ts'
 
 /**
  * The highest number of records that a caller may see and a list finds by their ids. Finding them
@@ -58,7 +58,6 @@ export async function accessPathsOf(
   query: QueryValues,
   narrow?: Narrow,
 ): Promise<AccessPaths> {
-  if (query.where !== undefined && query.q === undefined) await assertServed(ctx, d, query.where as Where)
   const all = (): Rows<unknown> => d.rows(ctx, ctx.db)
   const rows = narrow ? () => narrow(all()) : all
   const name = narrow ? null : d.table
@@ -79,10 +78,13 @@ export async function accessPathsOf(
       return { sorted: selected(ctx, `${name} in sight`, sight.rows, [...found, ...tests]), scanned, maxTotal: null }
     }
   }
-  if (query.q === undefined) {
-    const most = sight ? maxInSight : tests.length > 0 ? maxFiltered : null
-    return { sorted: scanned, scanned, maxTotal: most }
+  const served = query.where === undefined ? 'list' : await servedBy(ctx, d, query)
+  const most = query.q !== undefined ? maxSorted : sight ? maxInSight : tests.length > 0 ? maxFiltered : null
+  if (typeof served === 'object') {
+    const few = selected(ctx, null, () => foundByIds(ctx, rows(), d.table, served.ids), tests)
+    return { sorted: few, scanned: null, maxTotal: most }
   }
+  if (query.q === undefined) return { sorted: scanned, scanned, maxTotal: most }
   const ids = searchCandidates(ctx, query, d.search)
   const sorted = ids
     ? selected(
@@ -92,7 +94,7 @@ export async function accessPathsOf(
         await filtersOf(ctx, d, query, 'found'),
       )
     : selected(ctx, name, rows, await filtersOf(ctx, d, query))
-  return { sorted, scanned, maxTotal: maxSorted }
+  return { sorted, scanned: served === 'list' ? scanned : null, maxTotal: most }
 }
 
 /**

@@ -1,16 +1,26 @@
 // Reads the `where` of a query into the tree that query/filter.ts turns into SQL. Its fields are
 // the filters of the list, and conditions on related records.
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import type { Context } from '../context.ts'
 import { canCall } from '../context.ts'
 import { invalid, Problem } from '../errors.ts'
-import { compile, type FilterSource, type Leaf, type Tree, timeField, valueField } from '../query/filter.ts'
-import { countUpTo, withCondition } from '../query/id-pages.ts'
+import {
+  compile,
+  type FilterSource,
+  type Leaf,
+  type QueryValues,
+  searchCandidates,
+  type Tree,
+  timeField,
+  valueField,
+} from '../query/filter.ts'
+import { countUpTo, type FoundRows, withCondition } from '../query/id-pages.ts'
 import { pruneJoins } from '../query/joins.ts'
 import type { Rows } from '../query/page.ts'
 import { searchFold } from '../values/names.ts'
 import type { AnyDefinition } from './any-definition.ts'
 import type { RelatedRecord } from './definition.ts'
+import { maxRead } from './read-limit.ts'
 
 export type Where = Readonly<Record<string, unknown>>
 
@@ -116,19 +126,31 @@ async function customLeaves(
   return leaves
 }
 
-/** The largest number of records that a `where` may read; the contract states it. */
-const maxRead = 200_000
+/**
+ * What keeps a question within `maxRead`: its list, `q` by the search index, or a condition that
+ * all records must meet, as a subquery of the ids that an index finds.
+ */
+export type Served = 'list' | 'search' | { ids: RawBuilder<unknown> }
 
 /**
- * Throws 422 `query_too_costly` when a list has more records than a query may read, and no
- * condition that all records must meet leaves fewer by an index. An index counts them.
+ * Returns what serves a query with a `where`. Throws 422 `query_too_costly` when nothing does.
+ * Indexes count the records, not more than the limit.
  */
-export async function assertServed(ctx: Context, d: AnyDefinition, where: Where): Promise<void> {
+export async function servedBy(ctx: Context, d: AnyDefinition, query: QueryValues): Promise<Served> {
+  const where = query.where as Where
   const all = { rows: () => ctx.db.selectFrom(d.table) as Rows<unknown>, text: `${d.table} stored`, values: [] }
-  if ((await countUpTo(ctx, all, maxRead)).isExact) return
-  for (const leaf of servedLeaves(d.table, await treeOf(ctx, d, where)))
-    if ((await countUpTo(ctx, withCondition(ctx, all, compile(ctx, leaf)), maxRead)).isExact) return
-  const names = Object.keys(where).join(', ')
+  const isWithin = async (rows: FoundRows): Promise<boolean> => (await countUpTo(ctx, rows, maxRead)).isExact
+  if (await isWithin(all)) return 'list'
+  const byWords = d.search.filter((field) => !('whole' in field))
+  const found = searchCandidates(ctx, query, byWords)
+  if (found && (await isWithin({ rows: () => ctx.db.selectFrom(sql`(${found})`.as('found')), text: null, values: [] })))
+    return 'search'
+  for (const leaf of servedLeaves(d.table, await treeOf(ctx, d, where))) {
+    const some = withCondition(ctx, all, compile(ctx, leaf))
+    if (await isWithin(some))
+      return { ids: sql`${some.rows().select(sql<number>`${sql.ref(`${d.table}.id`)}`.as('id'))}` }
+  }
+  const names = [...Object.keys(where), ...(query.q === undefined ? [] : ['q'])].join(', ')
   throw new Problem(
     'query_too_costly',
     `By ${names || 'no condition'}, no index leaves at most ${maxRead.toLocaleString('en')} ${d.table} to read.`,

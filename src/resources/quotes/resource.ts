@@ -5,7 +5,14 @@ import { type SqlBool, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import type { ValidationErrors } from '../../kernel/errors.ts'
-import { flagConditionField, linkedField, moneyField, textField, timeField, valueField } from '../../kernel/query/filter.ts'
+import {
+  flagConditionField,
+  linkedField,
+  moneyField,
+  textField,
+  timeField,
+  valueField,
+} from '../../kernel/query/filter.ts'
 import { idsInSight, visible, withoutVisibility } from '../../kernel/query/visibility.ts'
 import { defineResource, type RowPlan, type Writing } from '../../kernel/resource/define-resource.ts'
 import { checkReference, expandReferences } from '../../kernel/resource/references.ts'
