@@ -115,6 +115,8 @@ async function customLeaves(
       const name = operatorOf[operator] ?? operator
       const text = [value].flat().map((each) => String(each).replaceAll(',', '\\,'))
       const key = name === '' ? code : `${code}][${name}`
+      // The code of an attribute has no bracket, which would begin an operator.
+      if (code.includes(']')) throw invalid({ [`${path}.${code}`]: ['Unknown attribute.'] })
       try {
         const field = await source(ctx, { custom_attributes: { [key]: text.join() } })
         leaves.push({ field, operator: '', value: [1] })
