@@ -84,16 +84,33 @@ describe('paging', () => {
   })
 })
 
+describe('a moment', () => {
+  it('is read in each form that the parameters of the list take', async () => {
+    const { data } = (await server.admin.get('/leads?per_page=1&sort=id')).body
+    const at = data[0].created_at.slice(0, 19)
+    const found = async (bound: string) => {
+      const reply = await server.admin.post('/leads/query', { where: { created_at: { lte: bound }, id: data[0].id } })
+      expect(reply.status, reply.text).toBe(200)
+      return reply.body.meta.total
+    }
+    for (const same of [`${at}Z`, `${at}`, `${at}+00:00`, `${at}-01:00`, at.slice(0, 10)])
+      expect(await found(same), same).toBe(1)
+    expect(await found(`${at}+01:00`)).toBe(0)
+  })
+})
+
 describe('a question that the contract does not define', () => {
   const many = Array.from({ length: 50 }, (_, n) => ({ id: n + 1, user_id: 1, status: 1 }))
   it.each<[string, Json]>([
     ['where', { where: { or: many } }],
     ['where.titel', { where: { titel: 'x' } }],
     ['where.or', { where: { or: [] } }],
+    ['where.closed_at.gte', { where: { closed_at: { gte: '2026-02-30T10:00:00Z' } } }],
     ['where.lead_value', { where: { lead_value: 'many' } }],
     ['where.lead_value.gte', { where: { lead_value: { gte: 'x' } } }],
     ['where.or.0.not.0.or', { where: { or: [{ not: [{ or: [{ id: 1 }] }] }] } }],
     ['where.title.contains', { where: { title: { contains: "'" } } }],
+    ['where.custom_attributes.c_text][not', { where: { custom_attributes: { 'c_text][not': 'x' } } }],
     ['where.custom_attributes.c_pric', { where: { custom_attributes: { c_pric: 1 } } }],
     ['where.and.0.custom_attributes.c_price', { where: { and: [{ custom_attributes: { c_price: { gte: 'x' } } }] } }],
     ['where.custom_attributes.c_text', { where: { custom_attributes: { c_text: { gte: 'x' } } } }],
@@ -126,7 +143,7 @@ describe('the contract of the questions', () => {
       .replace('Query', '')
     const fieldsOf = (name: string) =>
       Object.keys(components.schemas[`${noun}${name}`].properties).filter(
-        (key) => !['person', 'organization'].includes(key),
+        (key) => !['person', 'organization', 'lead'].includes(key),
       )
     expect(new Set(fieldsOf('Conditions'))).toEqual(expected)
     for (const level of ['Where', 'WhereGroup'])

@@ -73,6 +73,15 @@ export const countryCodes: ReadonlySet<string> = new Set(
 )
 
 const isDate = (text: string): boolean => canonicalDate(text, 'utc') === text
+/**
+ * Returns a date or a timestamp, or undefined for an invalid text. A date stays a date, because a
+ * filter needs its start or its end, depending on the operator.
+ */
+export function canonicalInstant(text: string, zone: string): string | undefined {
+  if (!isDateOnly(text)) return canonicalTime(text, zone)
+  return hasBoundaries(text, zone) ? text : undefined
+}
+
 const isTimestamp = (text: string): boolean => canonicalTimestamp.test(text) && canonicalTime(text, 'utc') === text
 
 const texts: Record<string, (text: string) => boolean> = {

@@ -5,7 +5,7 @@
 import { type Lifetime, noteUse, type Use } from '../lifetime.ts'
 import type { Ignorable, OperationFact } from '../operations.gen.ts'
 import { canonicalAddress, isEmailAddress } from './email-addresses.ts'
-import { canonicalDate, canonicalTime } from './formats.ts'
+import { canonicalDate, canonicalInstant, canonicalTime } from './formats.ts'
 import { asciiDigits, composed, inOneLine, withNewlines } from './text-rules.ts'
 import { numberIn } from './unsafe-numbers.ts'
 import { type Finding, maxFields } from './validation-errors.ts'
@@ -281,6 +281,8 @@ function normalizeScalar(value: unknown, shape: Shape, { zone }: Reading): unkno
     if (text === '') return shape['x-explicit-null'] ? text : null
     if (kind === 'date-time') return canonicalTime(text, zone) ?? text
     if (kind === 'date') return canonicalDate(text, zone) ?? text
+    // An invalid one becomes an empty text, which the pattern refuses.
+    if (kind === 'instant') return canonicalInstant(text, zone) ?? ''
     if (kind === 'email') return canonicalAddress(text)
     if (kind === 'country') return text.toUpperCase()
     if (kind === 'phone') return asciiDigits(text)

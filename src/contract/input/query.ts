@@ -3,7 +3,7 @@
 
 import { noteUse } from '../lifetime.ts'
 import { Problem } from '../output/problems.ts'
-import { canonicalDate, canonicalTime, hasBoundaries, isDateOnly } from './formats.ts'
+import { canonicalDate, canonicalInstant, canonicalTime } from './formats.ts'
 import { type Asked, booleans, kindOf, type Reading, type Shape, typesOf } from './normalize.ts'
 import { composed, textFault, withNewlines } from './text-rules.ts'
 import { numberIn } from './unsafe-numbers.ts'
@@ -120,17 +120,8 @@ function readValue(text: string, shape: Shape | undefined, zone: string): unknow
   const kind = kindOf(shape)
   if (kind === 'date') return canonicalDate(text.trim(), zone) ?? text
   if (kind === 'date-time') return canonicalTime(text.trim(), zone) ?? text
-  if (kind === 'instant') return readInstant(text.trim(), zone)
+  if (kind === 'instant') return canonicalInstant(text.trim(), zone) ?? ''
   return text
-}
-
-/**
- * Reads a date or a timestamp. Returns an empty text if it is invalid. A date stays a date, because
- * a filter needs its start or its end, depending on the operator.
- */
-function readInstant(text: string, zone: string): string {
-  if (!isDateOnly(text)) return canonicalTime(text, zone) ?? ''
-  return hasBoundaries(text, zone) ? text : ''
 }
 
 /**

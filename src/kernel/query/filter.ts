@@ -37,6 +37,12 @@ export const conditionField = (where: (values: (string | number)[]) => Condition
   kind: 'condition',
   where,
 })
+/** A condition whose rows an index finds. */
+export const indexedField = (where: (values: (string | number)[]) => Condition): FilterField => ({
+  kind: 'condition',
+  isIndexed: true,
+  where,
+})
 export const flagConditionField = (where: (wanted: boolean) => Condition): FilterField => ({
   kind: 'flagCondition',
   where,
@@ -268,12 +274,10 @@ const isShort = (word: string): boolean => [...word].length < 3
  * finds the records of a value.
  */
 export function linkedField(table: string, owner: string, ownerColumn: string, valueColumn: string): FilterField {
-  return {
-    kind: 'condition',
-    isIndexed: true,
-    where: (values) =>
+  return indexedField(
+    (values) =>
       sql<SqlBool>`${sql.ref(owner)} in (select ${sql.ref(`link.${ownerColumn}`)} from ${sql.table(table)} as link where ${sql.ref(`link.${valueColumn}`)} in (${sql.join(values)}))`,
-  }
+  )
 }
 
 /** Returns the id of an imported record, or of that into which it was merged, and the tables. */
@@ -288,7 +292,7 @@ export const importedId = (noun?: string): RawBuilder<unknown> =>
  * was merged into them. `noun` is that of a type whose records can be merged.
  */
 export const importedField = (entity: string, noun?: string): FilterField =>
-  conditionField(
+  indexedField(
     (imports) =>
       sql<SqlBool>`${sql.ref(`${entity}.id`)} in (select ${importedId(noun)}
         where link.import_id in (${sql.join(imports)}) and link.entity_type = ${entity} and link.did in ('created', 'updated'))`,

@@ -36,7 +36,8 @@ export interface FoundRows {
  */
 export interface IdPagedList<Row> {
   sorted: FoundRows
-  scanned: FoundRows
+  /** Null when a scan could read more rows than the request may read. */
+  scanned: FoundRows | null
   /** The highest number that `total` counts to; null when all rows are counted. */
   maxTotal: number | null
   /** Returns the rows with these ids, by id. */
@@ -55,7 +56,8 @@ export async function pageByIds<Row extends object>(
   id: string,
 ): Promise<Paged<Row>> {
   const keys = sortKeys(query, sort, id)
-  const hasChoice = list.sorted !== list.scanned || halvesOf(keys, false) !== null
+  const { sorted, scanned } = list
+  const hasChoice = scanned !== null && (sorted !== scanned || halvesOf(keys, false) !== null)
   let many: Promise<boolean> | undefined
   const isMany = (): Promise<boolean> => {
     many ??= hasChoice ? countUpTo(ctx, list.sorted, maxSorted).then(({ isExact }) => !isExact) : Promise.resolve(false)
@@ -66,7 +68,7 @@ export async function pageByIds<Row extends object>(
     find: async ({ range, ...wanted }) => {
       const search = {
         ...wanted,
-        list: (await isMany()) ? list.scanned : list.sorted,
+        list: (await isMany()) ? (scanned ?? sorted) : sorted,
         keys,
         id,
         isIndexScan: await isMany(),

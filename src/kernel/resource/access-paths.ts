@@ -8,6 +8,7 @@ import {
   conditions,
   type Fields,
   isCandidate,
+  type Leaf,
   leafOf,
   type QueryValues,
   searchCandidates,
@@ -18,7 +19,7 @@ import { foundByIds } from '../query/joins.ts'
 import type { Rows } from '../query/page.ts'
 import { withoutVisibility } from '../query/visibility.ts'
 import type { AnyDefinition, AnyRow, Narrow } from './any-definition.ts'
-import { assertServed, filterSources, treesOf } from './where.ts'
+import { filterSources, servedBy, treesOf } from './where.ts'
 
 /**
  * The highest number of records that a caller may see and a list finds by their ids. Finding them
@@ -58,6 +59,12 @@ async function fieldsIn(ctx: Context, d: AnyDefinition, query: QueryValues): Pro
   return fields
 }
 
+/** Returns the tests of the query's filters. */
+async function leavesOf(ctx: Context, d: AnyDefinition, query: QueryValues): Promise<Leaf[]> {
+  const fields = await fieldsIn(ctx, d, query)
+  return Object.entries(query).flatMap(([name, value]) => leafOf(name, value, fields) ?? [])
+}
+
 /** Returns the rows that meet all conditions. */
 export const whereAll = <Row>(rows: Rows<Row>, wanted: readonly Expression<SqlBool>[]): Rows<Row> =>
   wanted.reduce((rows, condition) => rows.where(condition), rows)
@@ -72,11 +79,6 @@ export async function accessPathsOf(
   narrow?: Narrow,
 ): Promise<AccessPaths> {
   const trees = await treesOf(ctx, d, query)
-  if (trees.length > 0 && query.q === undefined && !narrow) {
-    const fields = await fieldsIn(ctx, d, query)
-    const leaves = Object.entries(query).flatMap(([name, value]) => leafOf(name, value, fields) ?? [])
-    await assertServed(ctx, d, query, [...trees, ...leaves])
-  }
   const all = (): Rows<unknown> => d.rows(ctx, ctx.db)
   const rows = narrow ? () => narrow(all()) : all
   const name = narrow ? null : d.table
@@ -97,10 +99,13 @@ export async function accessPathsOf(
       return { sorted: selected(ctx, `${name} in sight`, sight.rows, [...found, ...tests]), scanned, maxTotal: null }
     }
   }
-  if (query.q === undefined) {
-    const most = sight ? maxInSight : tests.length > 0 ? maxFiltered : null
-    return { sorted: scanned, scanned, maxTotal: most }
+  const served = narrow ? 'list' : await servedBy(ctx, d, query, trees, await leavesOf(ctx, d, query))
+  const most = query.q !== undefined ? maxSorted : sight ? maxInSight : tests.length > 0 ? maxFiltered : null
+  if (typeof served === 'object') {
+    const few = selected(ctx, null, () => foundByIds(ctx, rows(), d.table, served.ids), tests)
+    return { sorted: few, scanned: null, maxTotal: most }
   }
+  if (query.q === undefined) return { sorted: scanned, scanned, maxTotal: most }
   const ids = searchCandidates(ctx, query, d.search)
   const sorted = ids
     ? selected(
@@ -110,7 +115,7 @@ export async function accessPathsOf(
         await filtersOf(ctx, d, query, 'found', trees),
       )
     : selected(ctx, name, rows, await filtersOf(ctx, d, query, 'any', trees))
-  return { sorted, scanned, maxTotal: maxSorted }
+  return { sorted, scanned: served === 'list' ? scanned : null, maxTotal: most }
 }
 
 /**

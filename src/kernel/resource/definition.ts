@@ -94,10 +94,7 @@ export type WithoutColumn<Field extends string> = Record<Field, 'links' | 'rows'
 // biome-ignore lint/suspicious/noExplicitAny: it replaces types only after another error
 export type InferredLast = any
 
-/**
- * A related record of a `where`: its entity, and the column with its id. With `link`, `column` is
- * the id of this record, and each row of the link table links it to one related record.
- */
+/** A related record. With `link`, rows of that table link it to the record with the id `column`. */
 export interface RelatedRecord {
   entity: string
   column: string

@@ -5,11 +5,12 @@ import type { Context } from '../context.ts'
 import { queryByIds } from '../query/caller-query.ts'
 import type { QueryValues } from '../query/filter.ts'
 import { idsOnPages, idsPerGroup, pageByIds, withCondition } from '../query/id-pages.ts'
-import { pruneJoins } from '../query/joins.ts'
+import { foundByIds, pruneJoins } from '../query/joins.ts'
 import { inOrder, type Rows, type SortColumn } from '../query/page.ts'
 import { sortKeys } from '../query/sort-and-cursor.ts'
 import { accessPathsOf, filtersOf, inSight, whereAll } from './access-paths.ts'
 import type { AnyDefinition, AnyRow, VisibleRows } from './any-definition.ts'
+import { servedBy, treesOf } from './where.ts'
 
 export function visibleRows(d: AnyDefinition, entity: string): VisibleRows {
   const id = `${d.table}.id`
@@ -61,7 +62,7 @@ export function visibleRows(d: AnyDefinition, entity: string): VisibleRows {
         const keys = sortKeys({ sort }, await sorts(ctx, query), id)
         return {
           ...page,
-          list: withCondition(ctx, page.isIndexScan ? scanned : sorted, part),
+          list: withCondition(ctx, page.isIndexScan ? (scanned ?? sorted) : sorted, part),
           keys,
           id,
           reverse: false,
@@ -81,7 +82,13 @@ export function visibleRows(d: AnyDefinition, entity: string): VisibleRows {
       return isOpen ? null : rows.select(sql<number>`${sql.ref(id)}`.as('id'))
     },
 
-    query: async (ctx, query) =>
-      inOrder(ctx, whereAll(all(ctx), await filtersOf(ctx, d, query)), query, await sorts(ctx, query), id),
+    async query(ctx, query) {
+      const trees = await treesOf(ctx, d, query)
+      // An export reads its whole list; only the conditions on a related record are bounded.
+      const served = query.where === undefined ? 'list' : await servedBy(ctx, d, query, trees, [])
+      const rows = typeof served === 'object' ? foundByIds(ctx, all(ctx), d.table, served.ids) : all(ctx)
+      const tests = await filtersOf(ctx, d, query, 'any', trees)
+      return inOrder(ctx, whereAll(rows, tests), query, await sorts(ctx, query), id)
+    },
   }
 }

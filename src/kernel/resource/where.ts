@@ -1,6 +1,6 @@
 // Reads the `where` of a query or of a saved view into the tree that query/filter.ts turns into
 // SQL. Its fields are the filters of the list, and conditions on related records.
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import { operations } from '../../contract/operations.gen.ts'
 import type { Context } from '../context.ts'
 import { canCall } from '../context.ts'
@@ -10,11 +10,12 @@ import {
   type FilterSource,
   type Leaf,
   type QueryValues,
+  searchCandidates,
   type Tree,
   timeField,
   valueField,
 } from '../query/filter.ts'
-import { countUpTo, withCondition } from '../query/id-pages.ts'
+import { countUpTo, type FoundRows, withCondition } from '../query/id-pages.ts'
 import { pruneJoins } from '../query/joins.ts'
 import type { Rows } from '../query/page.ts'
 import { searchFold } from '../values/names.ts'
@@ -147,6 +148,8 @@ async function customLeaves(
       const name = operatorOf[operator] ?? operator
       const text = [value].flat().map((each) => String(each).replaceAll(',', '\\,'))
       const key = name === '' ? code : `${code}][${name}`
+      // The code of an attribute has no bracket, which would begin an operator.
+      if (code.includes(']')) throw invalid({ [`${path}.${code}`]: ['Unknown attribute.'] })
       try {
         const field = await source(ctx, { custom_attributes: { [key]: text.join() }, isWhere: true })
         leaves.push({ field, operator: '', value: [1] })
@@ -162,20 +165,39 @@ async function customLeaves(
 const maxRead = 200_000
 
 /**
- * Throws 422 `query_too_costly` when a list has more records than a query may read, and no
- * condition that all records must meet leaves fewer by an index. An index counts them.
+ * What keeps a question within `maxRead`: its list, `q` by the search index, or a condition that
+ * all records must meet, as a subquery of the ids that an index finds.
  */
-export async function assertServed(
+export type Served = 'list' | 'search' | { ids: RawBuilder<unknown> }
+
+/**
+ * Returns what serves a query with the `trees` of a `where` or a view, which may also be a filter.
+ * Throws 422 `query_too_costly` when nothing does. Indexes count the records, not more than the
+ * limit.
+ */
+export async function servedBy(
   ctx: Context,
   d: AnyDefinition,
-  { where = {}, view }: QueryValues,
+  query: QueryValues,
   trees: readonly Tree[],
-): Promise<void> {
+  filters: readonly Leaf[],
+): Promise<Served> {
+  if (trees.length === 0) return 'list'
   const all = { rows: () => ctx.db.selectFrom(d.table) as Rows<unknown>, text: `${d.table} stored`, values: [] }
-  if ((await countUpTo(ctx, all, maxRead)).isExact) return
-  for (const leaf of servedLeaves(d.table, { all: [...trees] }))
-    if ((await countUpTo(ctx, withCondition(ctx, all, compile(ctx, leaf)), maxRead)).isExact) return
-  const names = [...Object.keys(where as Where), ...(view === undefined ? [] : [`view ${view}`])].join(', ')
+  const isWithin = async (rows: FoundRows): Promise<boolean> => (await countUpTo(ctx, rows, maxRead)).isExact
+  if (await isWithin(all)) return 'list'
+  const byWords = d.search.filter((field) => !('whole' in field))
+  const found = searchCandidates(ctx, query, byWords)
+  if (found && (await isWithin({ rows: () => ctx.db.selectFrom(sql`(${found})`.as('found')), text: null, values: [] })))
+    return 'search'
+  for (const leaf of servedLeaves(d.table, { all: [...trees, ...filters] })) {
+    const some = withCondition(ctx, all, compile(ctx, leaf))
+    if (await isWithin(some))
+      return { ids: sql`${some.rows().select(sql<number>`${sql.ref(`${d.table}.id`)}`.as('id'))}` }
+  }
+  const view = query.view === undefined ? [] : [`view ${query.view}`]
+  const q = query.q === undefined ? [] : ['q']
+  const names = [...Object.keys((query.where ?? {}) as Where), ...view, ...q].join(', ')
   throw new Problem(
     'query_too_costly',
     `By ${names || 'no condition'}, no index leaves at most ${maxRead.toLocaleString('en')} ${d.table} to read.`,

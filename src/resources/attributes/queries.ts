@@ -8,7 +8,7 @@ import { didYouMean } from '../../contract/input/validation-errors.ts'
 import type { FieldErrors } from '../../contract/output/problems.ts'
 import type { Context } from '../../kernel/context.ts'
 import { invalid } from '../../kernel/errors.ts'
-import { conditionField, type QueryValues } from '../../kernel/query/filter.ts'
+import { conditionField, indexedField, type QueryValues } from '../../kernel/query/filter.ts'
 import type { SortColumn } from '../../kernel/query/page.ts'
 import { type Attribute, customAttributes, type EntityType } from './attribute-set.ts'
 import { type Place, textAt, type ValueType } from './types/value-type.ts'
@@ -42,19 +42,25 @@ export const attributeFilter = (entity: EntityType) => async (ctx: Context, quer
   const known = new Map(withValueTypes(await customAttributes(ctx, entity)).map((each) => [each.attribute.code, each]))
   const errors: FieldErrors = {}
   const tests: Expression<SqlBool>[] = []
+  let isIndexed = false
   for (const [key, text] of Object.entries(sent)) {
     const [code = '', operator = ''] = key.split('][')
     const found = known.get(code)
     const read = found
       ? conditionOf(ctx, entity, { ...found, operator, text })
       : `Unknown attribute.${didYouMean(code, known.keys())}`
-    if (typeof read !== 'string') tests.push(read)
+    if (typeof read !== 'string') {
+      tests.push(read)
+      isIndexed ||= operator === '' && found?.attribute.isUnique === true
+    }
     // A `where` without one of its conditions could select all records.
     else if (found || ctx.services.config.strict || query.isWhere === true)
       errors[`query.custom_attributes[${key}]`] = [read]
   }
   if (Object.keys(errors).length > 0) throw invalid(errors)
-  return conditionField(() => sql<SqlBool>`(${sql.join([sql`1 = 1`, ...tests], sql` and `)})`)
+  return (isIndexed ? indexedField : conditionField)(
+    () => sql<SqlBool>`(${sql.join([sql`1 = 1`, ...tests], sql` and `)})`,
+  )
 }
 
 /** Returns the condition of a filter, or the sentence that says why there is none. */

@@ -6,9 +6,9 @@ import type { Schema } from '../../contract/types.ts'
 import { author, type Context } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
 import {
-  conditionField,
   flagConditionField,
   flagField,
+  indexedField,
   likePattern,
   linkedField,
   type SearchField,
@@ -162,7 +162,7 @@ export const emails = defineResource({
   },
   filter: {
     folder: linkedField('email_folders', 'emails.id', 'email_id', 'folder'),
-    status: conditionField(hasStatus),
+    status: indexedField(hasStatus),
     is_read: flagField('emails.is_read'),
     source: valueField('emails.source'),
     sender_type: valueField('emails.sender_type'),
@@ -170,7 +170,7 @@ export const emails = defineResource({
     lead_id: valueField('emails.lead_id'),
     parent_id: valueField('emails.parent_id'),
     thread_id: valueField('emails.thread_id'),
-    message_id: conditionField(
+    message_id: indexedField(
       (values) => sql<SqlBool>`emails.message_id_key in (${sql.join(values.map((each) => fold(String(each))))})`,
     ),
     user_id: valueField('emails.user_id'),

@@ -8,7 +8,7 @@ import type { Db } from '../../../db/store.ts'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { ValidationErrors } from '../../kernel/errors.ts'
-import { conditionField, type FilterField } from '../../kernel/query/filter.ts'
+import { conditionField, type FilterField, indexedField } from '../../kernel/query/filter.ts'
 import type { OnRestore } from '../../kernel/resource/definition.ts'
 import { addressKey, fold } from '../../kernel/values/format.ts'
 import { type Attribute, attributeSet } from '../attributes/attribute-set.ts'
@@ -121,7 +121,8 @@ export const contactFilter =
   (field: ContactField) =>
   async (ctx: Context): Promise<FilterField> => {
     const { id, isUnique } = await attributeOf(ctx, 'persons', field)
-    return conditionField((values) => {
+    const isIndexed = isUnique || field === 'contact_numbers'
+    return (isIndexed ? indexedField : conditionField)((values) => {
       if (field === 'contact_numbers')
         return hasPhoneNumber(values.flatMap((value) => phoneKeys(String(value), ctx.services.config.country)))
       // No address has a blank: it was a `+` that the client did not encode. Former versions stored

@@ -1,5 +1,5 @@
-// A repeatable source of random numbers (mulberry32), and the values that random questions and their
-// records share.
+// A repeatable source of random numbers (mulberry32), and the values that random questions and
+// their records share.
 
 export function randomFrom(seed: number) {
   let state = seed

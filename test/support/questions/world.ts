@@ -18,7 +18,7 @@ import {
   types,
 } from './random.ts'
 
-/** The lists of one caller: the records in full as an administrator sees them, and the ids in view. */
+/** All records of each type, as an administrator sees them. */
 export interface World {
   records: Record<Type, Json[]>
   /** The types of custom attributes and the ids of their options, by entity. */
@@ -265,7 +265,7 @@ async function addEmails(server: TestServer, random: Random): Promise<void> {
   }
 }
 
-/** Writes what clients cannot set: moments on both sides of a change of clocks, and what was sent. */
+/** Writes values that clients cannot set, such as moments on both sides of a change of clocks. */
 async function writeMoments(server: TestServer, random: Random, users: readonly number[]): Promise<void> {
   const { db } = server.store
   const moment = (): string | null => (random.chance(0.3) ? null : random.of(moments))
