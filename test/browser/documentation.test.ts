@@ -1,5 +1,5 @@
-// The documentation in a browser: search finds every operation, "Try it out" works after signing in,
-// the samples run, and every reader can use the pages. reference.test.ts has the reference.
+// The documentation in a browser: search finds every operation, "Try it out" works after signing
+// in, the samples run, and every reader can use the pages. reference.test.ts has the reference.
 import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'

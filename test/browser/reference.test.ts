@@ -78,7 +78,7 @@ describe('the reference', { timeout: patienceMs }, () => {
     expect(watched.complaints).toEqual([])
   })
 
-  it('loads Swagger UI at the first "Try it out", and opens then the form that was asked for', async () => {
+  it('loads Swagger UI at the first "Try it out", and then opens the form', async () => {
     const loaded: string[] = []
     page.on('request', (request) => loaded.push(new URL(request.url()).pathname.split('/').at(-1) ?? ''))
     const block = await openOperation('Sources', 'listSources')
