@@ -1,5 +1,5 @@
-// The reference page in a browser: it works under its content security policy, lists everything, and
-// shows operations with their fields, samples and errors, also when clicks come early or offline.
+// The reference page in a browser: it works under its content security policy, lists everything,
+// and shows operations with their fields, samples and errors, also after early clicks or offline.
 import type { Locator, Page } from 'playwright-core'
 import { afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
 import { contract } from '../support/app.ts'
