@@ -16,8 +16,8 @@ export interface RouteFacts {
   /** The media types of forms. Fastify does not read a body of these types. */
   forms?: readonly string[]
   /**
-   * Whether the route sends one file from memory. Load shedding does not refuse it: it costs no more
-   * than a refusal, and a page without its styles or scripts is useless.
+   * Whether the route sends one file from memory. Load shedding does not refuse it: it costs no
+   * more than a refusal, and a page without its styles or scripts is useless.
    */
   isStaticFile?: boolean
   /**

@@ -17,7 +17,6 @@ const needed = [
   'dotenv',
   'fastest-levenshtein',
   'fastify',
-  'fastify-plugin',
   'helmet',
   'ical-generator',
   'ipaddr.js',

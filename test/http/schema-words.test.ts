@@ -1,9 +1,12 @@
 // The words of the documentation page about schemas: types, limits, values and fields.
 import { describe, expect, it } from 'vitest'
-import { firstSentence, limitsOf, shapesOf, typeOf, valuesOf } from '../../src/http/docs/browser/schema-words.js'
 import { outlineOf, tagDocument } from '../../src/http/docs/page-document.ts'
 import type { ServedDocument } from '../../src/http/docs/served-document.ts'
 import { contract } from '../support/contract.ts'
+
+const { firstSentence, limitsOf, shapesOf, typeOf, valuesOf } = await import(
+  '../../src/http/docs/browser/schema-words.js'
+)
 
 type Json = Record<string, any>
 

@@ -73,8 +73,12 @@ function refusalsOf({ responses }: ServedOperation, contract: ServedDocument): R
     })
 }
 
+const commonOf = new WeakMap<ServedDocument, Refusal[]>()
+
 /** Returns the most frequent error of each common status. */
 function commonErrors(contract: ServedDocument): Refusal[] {
+  const known = commonOf.get(contract)
+  if (known) return known
   const counts = new Map<string, { refusal: Refusal; count: number }>()
   for (const { operation } of operationsOf(contract))
     for (const refusal of refusalsOf(operation, contract)) {
@@ -82,7 +86,9 @@ function commonErrors(contract: ServedDocument): Refusal[] {
       counts.set(key, { refusal, count: (counts.get(key)?.count ?? 0) + 1 })
     }
   const byCount = [...counts.values()].sort((a, b) => b.count - a.count).map(({ refusal }) => refusal)
-  return [...commonStatuses].flatMap((status) => byCount.find((each) => each.status === status) ?? [])
+  const made = [...commonStatuses].flatMap((status) => byCount.find((each) => each.status === status) ?? [])
+  commonOf.set(contract, made)
+  return made
 }
 
 /** Returns the operations by tag, with the data for the list and the search. */

@@ -16,20 +16,20 @@ const compressors = {
   br: (text: string) => promisify(brotliCompress)(text, { params: { [constants.BROTLI_PARAM_QUALITY]: 6 } }),
   gzip: (text: string) => promisify(gzip)(text),
 }
-export type Encoding = keyof typeof compressors
+export type FileEncoding = keyof typeof compressors
 
-const compressed = new WeakMap<PageFile, Partial<Record<Encoding, Promise<Buffer>>>>()
+const compressed = new WeakMap<PageFile, Partial<Record<FileEncoding, Promise<Buffer>>>>()
 
 /** Returns the compressed bytes of a file. Each file is compressed once, outside the event loop. */
-export function compressedFile(file: PageFile, encoding: Encoding): Promise<Buffer> {
+export function compressedFile(file: PageFile, encoding: FileEncoding): Promise<Buffer> {
   const known = compressed.get(file) ?? {}
   compressed.set(file, known)
   known[encoding] ??= compressors[encoding](file.text)
   return known[encoding]
 }
 
-/** Returns an encoding that the value of Accept-Encoding allows. */
-export function encodingFor(accepted: string | string[] | undefined): Encoding | undefined {
+/** Returns an encoding that the value of Accept-FileEncoding allows. */
+export function encodingFor(accepted: string | string[] | undefined): FileEncoding | undefined {
   const listed = new Map(
     String(accepted ?? '')
       .toLowerCase()

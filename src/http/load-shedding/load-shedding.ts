@@ -32,7 +32,7 @@ const monitoring: ReadonlySet<string | undefined> = new Set(['getHealth', 'getRe
  */
 const signIns: ReadonlySet<string | undefined> = new Set(['login', 'createSession'])
 const isSignIn = (request: FastifyRequest): boolean => signIns.has(routeFactsOf(request).operation)
-/** Returns whether a request is never refused: monitoring, and the files of the documentation page. */
+/** Returns whether a request is never refused: monitoring, and the files of the pages. */
 function isExempt(request: FastifyRequest): boolean {
   const { isStaticFile, operation } = routeFactsOf(request)
   return isStaticFile === true || monitoring.has(operation)

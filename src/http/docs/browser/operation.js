@@ -76,8 +76,8 @@ function filterItem(field, members, schemas) {
   )
   if (suffixes.some((suffix) => suffix !== ''))
     item?.querySelector('.field-head')?.append(element('span', { class: 'operators' }, ...chips))
-  // The description of a range is that of its operators.
-  if (!suffixes.includes('') && suffixes.every((suffix) => operators[suffix])) item?.querySelector('p')?.remove()
+  // Without a member of the same name, the descriptions are those of operators or attributes.
+  if (!suffixes.includes('')) item?.querySelector('p')?.remove()
   return /** @type {HTMLElement} */ (item)
 }
 
