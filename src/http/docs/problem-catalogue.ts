@@ -6,7 +6,7 @@ import { problemCodes, titles } from '../../contract/output/problem-codes.ts'
 import { escapeHtml, sourceHash } from '../../kernel/values/format.ts'
 import { mark } from './assets.ts'
 
-/** The colors and the typeface of the documentation. This page has no script for a choice of theme. */
+/** The colors and the typeface of the documentation. The page has no script to choose a theme. */
 const pageStyle = readFileSync(fileURLToPath(new URL('./browser/page.css', import.meta.url)), 'utf8')
 const partOf = (selector: string): string => {
   const begin = pageStyle.indexOf(`${selector} {`)
