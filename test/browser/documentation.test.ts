@@ -92,7 +92,7 @@ describe('the search', { timeout: patienceMs }, () => {
       ['/leads/kanban', 'Show leads as a board'],
       ['move stage', 'Move a lead to another stage'],
       ['lead_pipeline_stage_id[not]', 'parameter lead_pipeline_stage_id[not]'],
-      ['version_mismatch', 'problem code version_mismatch'],
+      ['version_mismatch', 'The record has changed'],
       ['webhooks payload', 'Every event with its payload'],
     ] as const) {
       await page.locator('#search').fill(query)
@@ -102,6 +102,18 @@ describe('the search', { timeout: patienceMs }, () => {
     await until(async () => (await first.textContent())?.includes('sources') ?? false)
     await page.keyboard.press('Enter')
     await blockOf('Sources', 'listSources').locator('.errors').waitFor()
+    expect(watched.complaints).toEqual([])
+  })
+})
+
+describe('a search without results', { timeout: patienceMs }, () => {
+  it('says so and offers the guides, also with the keyboard', async () => {
+    await openDocumentation()
+    await page.locator('#search').fill('zzzzqqq')
+    await until(async () => (await page.locator('#results p').textContent())?.includes('Nothing found') ?? false)
+    expect(await page.locator('#results [role=option]').count()).toBe(guides.length)
+    await page.keyboard.press('Enter')
+    await page.waitForURL('**/guides/quick-start')
     expect(watched.complaints).toEqual([])
   })
 })
@@ -235,6 +247,8 @@ describe('the guides', { timeout: patienceMs }, () => {
       await page.goto(`${server.url}/api/admin/documentation/guides/${name}`)
       expect(await page.locator('h1').textContent()).toBe(title)
     }
+    await page.goto(`${server.url}/api/admin/documentation/guides/quick-start`)
+    expect(await page.locator('article pre').first().textContent()).toContain(`${server.url}/api/admin/login`)
     await page.goto(`${server.url}/api/admin/documentation/guides/webhooks#event-lead.won`)
     const text = (await page.locator('article').textContent()) ?? ''
     const events = Object.values(contract.paths as Record<string, Record<string, { 'x-events'?: string[] }>>)
@@ -284,6 +298,9 @@ describe('every reader', { timeout: patienceMs }, () => {
     const block = await openOperation('Leads', 'createLead')
     await page.evaluate(() => dispatchEvent(new Event('beforeprint')))
     await page.emulateMedia({ media: 'print' })
+    // The open operation prints alone.
+    expect(await page.locator('main h1').isVisible()).toBe(false)
+    expect(await page.locator('.opblock-tag').first().isVisible()).toBe(false)
     expect([await page.locator('#sidebar').isVisible(), await page.locator('header').isVisible()]).toEqual([
       false,
       false,

@@ -44,18 +44,25 @@ const generated: Readonly<Record<string, (contract: ServedDocument) => string>> 
   message: (contract) => jsonBlock(messageExample(contract)),
 }
 
+/** Returns the Markdown of a guide. */
+export const guideText = (name: string): string =>
+  readFileSync(fileURLToPath(new URL(`./guides/${name}.md`, import.meta.url)), 'utf8')
+
+/** Returns the id of a heading, to which links point. */
+export const headingId = (title: string): string =>
+  title
+    .toLowerCase()
+    .replace(/[^\w]+/g, '-')
+    .replace(/^-|-$/g, '')
+
 /** Returns the text of a guide as HTML. Headings have ids, so that links can point to them. */
 export async function renderGuide({ name }: Guide, contract: ServedDocument): Promise<string> {
   const { Marked } = await import('marked')
-  const text = readFileSync(fileURLToPath(new URL(`./guides/${name}.md`, import.meta.url)), 'utf8')
-  const whole = text.replace(/^\{\{(\w+)\}\}$/gm, (line, key: string) => generated[key]?.(contract) ?? line)
+  const whole = guideText(name).replace(/^\{\{(\w+)\}\}$/gm, (line, key: string) => generated[key]?.(contract) ?? line)
   const marked = new Marked({
     renderer: {
       heading({ tokens, depth, text: title }) {
-        const id = title
-          .toLowerCase()
-          .replace(/[^\w]+/g, '-')
-          .replace(/^-|-$/g, '')
+        const id = headingId(title)
         const link = depth === 1 ? '' : ` <a class="anchor" href="#${id}" aria-label="Link to this section">#</a>`
         return `<h${depth} id="${id}">${this.parser.parseInline(tokens)}${link}</h${depth}>\n`
       },

@@ -7,14 +7,16 @@ import { type Download, download } from '../../kernel/files/download.ts'
 import { escapeHtml, sourceHash } from '../../kernel/values/format.ts'
 import type { Texts } from '../../texts/texts.ts'
 
+// The colors and the typeface are those of http/docs/browser/page.css, which
+// test/http/page-clothes.test.ts compares.
 const style = `
-:root{color-scheme:light dark;font:16px/1.5 system-ui,sans-serif;--accent:light-dark(#0b6fa8,#7cc4ee);--on:light-dark(#fff,#06222f);--bad:light-dark(#b42318,#ff9c92)}
-body{margin:0;min-height:100vh;display:grid;place-items:center;background:Canvas;color:CanvasText}
-main{width:min(24rem,90vw);padding:1rem 0}h1{font-size:1.5rem;margin:0 0 1rem}[hidden]{display:none}
-label{display:block;margin:.75rem 0 .25rem}input{font:inherit}input:not([type=checkbox]){width:100%;box-sizing:border-box;padding:.5rem}
-button{margin-top:1rem;width:100%;padding:.6rem;font:inherit;font-weight:600;color:var(--on);background:var(--accent);border:1px solid var(--accent);border-radius:.25rem;cursor:pointer}
-button.quiet{color:var(--accent);background:none}button:disabled{opacity:.6}a{color:var(--accent)}
-p{margin:1rem 0 0;overflow-wrap:anywhere}.small{font-size:.875rem}[role=alert]{color:var(--bad);font-weight:600}[role=alert]:empty,[role=status]:empty{display:none}`
+:root{color-scheme:light dark;font:16px/1.55 system-ui,-apple-system,"Segoe UI",sans-serif;--back:light-dark(#fff,#11181f);--raised:light-dark(#f6f8fa,#1a232c);--text:light-dark(#1b2733,#e2e8ee);--quiet:light-dark(#55636f,#a3b1bd);--line:light-dark(#d9e0e6,#303c47);--accent:light-dark(#0b62a0,#7cc0f0);--on-accent:light-dark(#fff,#06222f);--delete:light-dark(#b3261e,#ff9c92)}
+body,body *{box-sizing:border-box}body{margin:0;min-height:100vh;display:grid;place-items:center;background:var(--raised);color:var(--text)}
+main{width:min(27rem,94vw);margin:1rem 0;padding:1.75rem 2rem;background:var(--back);border:1px solid var(--line);border-radius:12px}h1{font-size:1.5rem;line-height:1.25;margin:0 0 1rem}[hidden]{display:none}
+label{display:block;margin:.75rem 0 .25rem}input{font:inherit;color:inherit}input:not([type=checkbox]){width:100%;padding:.5rem .625rem;background:var(--back);border:1px solid var(--quiet);border-radius:6px}
+button{margin-top:1rem;width:100%;padding:.6rem;font:inherit;font-weight:600;color:var(--on-accent);background:var(--accent);border:1px solid var(--accent);border-radius:6px;cursor:pointer}
+button.quiet{color:var(--accent);background:none}button:disabled{opacity:.6}a{color:var(--accent)}:focus-visible{outline:2px solid var(--accent);outline-offset:2px}
+p{margin:1rem 0 0;overflow-wrap:anywhere}.small{font-size:.875rem;color:var(--quiet)}[role=alert]{color:var(--delete);font-weight:600}[role=alert]:empty,[role=status]:empty{display:none}`
 
 /**
  * Script code that all pages share: API calls with the CSRF token, and forms that submit one

@@ -39,11 +39,14 @@ function addCopyButtons() {
   }
 }
 
-/** Opens all `details` elements while the page is printed. */
+/**
+ * Opens all `details` elements while the page is printed. An open operation prints alone.
+ */
 function startPrinting() {
   /** @type {HTMLDetailsElement[]} */
   let opened = []
   addEventListener('beforeprint', () => {
+    document.body.classList.toggle('prints-operation', document.querySelector('.opblock.is-open') !== null)
     opened = [...document.querySelectorAll('main details')].flatMap((each) =>
       each instanceof HTMLDetailsElement && !each.open ? [each] : [],
     )

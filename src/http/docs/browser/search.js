@@ -1,78 +1,230 @@
 // @ts-check
-// Searches operations, parameters, problem codes and guides.
+// Searches operations, parameters, guides and their sections, problem codes and events.
 import { addressOf, base, byId, element, loadOutline } from './dom.js'
 
 /** The maximum number of results that are shown. */
 const maxResults = 30
 
 /**
- * @typedef {{ href: string, title: string, detail: string, method: string, fields: { text: string, weight: number, label: string }[] }} Entry
- * @typedef {{ entry: Entry, score: number, reason: string }} Hit
+ * A text of an entry. `isProse` texts match at the beginning of their words only.
+ * @typedef {{ text: string, weight: number, label: string, isProse?: boolean }} Field
+ * @typedef {{ href: string, title: string, detail: string, method: string, fields: Field[] }} Entry
+ * @typedef {{ entry: Entry, score: number, reason: string, missing: number }} Hit
+ * @typedef {{ guides: { name: string, title: string, summary: string, sections: { id: string, title: string, words: string }[] }[], codes: { code: string, status: number, meaning: string, words: string }[], events: string[], descriptions: Record<string, string>, synonyms: Record<string, string>, empty: string[] }} Index
+ * @typedef {{ entries: Entry[], guides: Entry[], synonyms: Map<string, string[]>, empty: Set<string>, words: Set<string> }} Loaded
  */
 
-/** @type {Promise<Entry[]> | undefined} */
-let entries
+/** @type {Promise<Loaded> | undefined} */
+let loaded
 
-function loadEntries() {
-  entries ??= loadOutline().then(({ tags, guides }) => [
-    ...guides.map(({ name, title, summary }) => ({
-      href: `${base}/guides/${name}`,
-      title,
-      detail: summary,
+/** @param {string} text @param {number} weight @returns {Field} */
+const named = (text, weight) => ({ text: text.toLowerCase(), weight, label: '' })
+
+/** @param {string} words @param {number} weight @returns {Field} */
+const prose = (words, weight) => ({ text: words.toLowerCase(), weight, label: '', isProse: true })
+
+/** @param {Index} index @returns {Entry[]} */
+const guidesOf = ({ guides }) =>
+  guides.map(({ name, title, summary, sections }) => ({
+    href: `${base}/guides/${name}`,
+    title,
+    detail: summary,
+    method: 'guide',
+    fields: [named(title, 12), prose(summary, 6), prose(sections[0]?.words ?? '', 2)],
+  }))
+
+/** @param {Index} index @returns {Entry[]} */
+const sectionsOf = ({ guides }) =>
+  guides.flatMap(({ name, title, sections }) =>
+    sections.slice(1).map((section) => ({
+      href: `${base}/guides/${name}#${section.id}`,
+      title: section.title,
+      detail: title,
       method: 'guide',
-      fields: [{ text: `${title} ${summary}`.toLowerCase(), weight: 6, label: '' }],
+      fields: [named(section.title, 8), prose(title, 4), prose(section.words, 1.5)],
     })),
-    ...tags.flatMap((tag) =>
-      tag.operations.map((each) => ({
-        href: addressOf(tag.name, each.id),
-        title: each.summary,
-        detail: each.path,
-        method: each.method,
-        fields: [
-          { text: each.id.toLowerCase(), weight: 10, label: '' },
-          { text: `${each.summary} ${tag.name}`.toLowerCase(), weight: 8, label: '' },
-          { text: `${each.method} ${each.path}`.toLowerCase(), weight: 7, label: '' },
-          ...each.parameters.map((name) => ({ text: name.toLowerCase(), weight: 3, label: `parameter ${name}` })),
-          ...each.codes.map((code) => ({ text: code, weight: 2, label: `problem code ${code}` })),
-        ],
-      })),
-    ),
+  )
+
+/** @param {Index} index @returns {Entry[]} */
+const codesOf = ({ codes, events }) => [
+  ...codes.map(({ code, status, meaning, words }) => ({
+    href: `${base}/errors#${code}`,
+    title: code,
+    detail: `${status} · ${meaning}`,
+    method: 'code',
+    fields: [
+      named(code, 9),
+      named(String(status), 9),
+      prose(code.replaceAll('_', ' '), 5),
+      prose(meaning, 3),
+      prose(words, 1),
+    ],
+  })),
+  ...events.map((name) => ({
+    href: `${base}/guides/webhooks#event-${name}`,
+    title: name,
+    detail: 'Event of webhooks and of the feed',
+    method: 'event',
+    fields: [named(name, 4)],
+  })),
+]
+
+async function load() {
+  const [{ tags }, index] = await Promise.all([
+    loadOutline(),
+    fetch(`${base}/search.json`).then((response) => /** @type {Promise<Index>} */ (response.json())),
   ])
-  return entries
+  const guides = guidesOf(index)
+  /** @type {Entry[]} */
+  const operations = tags.flatMap((tag) =>
+    tag.operations.map((each) => ({
+      href: addressOf(tag.name, each.id),
+      title: each.summary,
+      detail: each.path,
+      method: each.method,
+      fields: [
+        named(each.id, 10),
+        named(each.summary, 8),
+        prose(tag.name, 6),
+        named(`${each.method} ${each.path}`, 7),
+        prose(index.descriptions[each.id] ?? '', 1),
+        ...each.parameters.map((name) => ({ text: name.toLowerCase(), weight: 3, label: `parameter ${name}` })),
+        ...each.codes.map((code) => ({ text: code, weight: 2, label: `problem code ${code}` })),
+      ],
+    })),
+  )
+  const entries = [...guides, ...sectionsOf(index), ...operations, ...codesOf(index)]
+  const words = new Set(
+    entries.flatMap(({ title, fields }) =>
+      wordsOf([title, ...fields.filter(({ isProse }) => isProse).map(({ text }) => text)].join(' ')),
+    ),
+  )
+  const synonyms = new Map(Object.entries(index.synonyms).map(([word, meant]) => [word, meant.split(' ')]))
+  for (const word of synonyms.keys()) words.add(word)
+  return { entries, guides, synonyms, empty: new Set(index.empty), words }
 }
 
+function loadEntries() {
+  loaded ??= load().catch((cause) => {
+    loaded = undefined
+    throw cause
+  })
+  return loaded
+}
+
+/** @param {string} text @returns {string[]} */
+const wordsOf = (text) => text.toLowerCase().match(/[\p{L}\p{N}]{3,}/gu) ?? []
+
+/** @param {string | undefined} character */
+const isLetter = (character) => character !== undefined && /[\p{L}\p{N}]/u.test(character)
+
 /**
- * Returns the score of an entry, or null if a word occurs in none of its fields.
- * @param {Entry} entry @param {string[]} words @returns {Hit | null}
+ * Returns how well a word fits a field: 4 for the whole text, 2 for its beginning, 1 for the
+ * beginning of a word, less inside a word, 0 for nothing.
+ * @param {Field} field @param {string} word
+ */
+function fitOf({ text, isProse }, word) {
+  const first = text.indexOf(word)
+  if (first < 0) return 0
+  if (first === 0 && !isProse) return text === word ? 4 : 2
+  for (let at = first; at >= 0; at = text.indexOf(word, at + 1)) {
+    if (at > 0 && isLetter(text[at - 1])) continue
+    return isLetter(text[at + word.length]) ? 0.8 : 1
+  }
+  return isProse ? 0 : 0.4
+}
+
+/** What a synonym is worth beside the word itself. */
+const synonymShare = 0.5
+
+/**
+ * Returns the score of an entry. A word that occurs in none of its fields counts as missing.
+ * @param {Entry} entry @param {string[][]} words Each word with its synonyms. @returns {Hit}
  */
 function hitOf(entry, words) {
   let score = 0
   let reason = ''
-  for (const word of words) {
+  let missing = 0
+  for (const alternatives of words) {
     let best = 0
     let label = ''
-    for (const field of entry.fields) {
-      const at = field.text.indexOf(word)
-      if (at < 0) continue
-      const worth = field.weight * (field.text === word ? 4 : at === 0 ? 2 : 1)
-      if (worth > best) [best, label] = [worth, field.label]
-    }
-    if (best === 0) return null
+    for (const [rank, word] of alternatives.entries())
+      for (const field of entry.fields) {
+        const fit = fitOf(field, word)
+        // A synonym inside of another word says nothing, and parameters have exact names.
+        if (fit === 0 || (rank > 0 && (fit < 0.8 || field.label !== ''))) continue
+        const worth = field.weight * Math.min(fit, field.label === '' ? 4 : 2) * (rank > 0 ? synonymShare : 1)
+        if (worth > best) [best, label] = [worth, field.label]
+      }
+    if (best === 0) missing++
     score += best
     reason ||= label
   }
-  return { entry, score, reason }
+  const phrase = words.map(([word]) => word).join(' ')
+  if (words.length > 1 && entry.title.toLowerCase().includes(phrase)) score *= 2
+  return { entry, score, reason, missing }
 }
 
-/** @param {string} query @returns {Promise<Hit[]>} The best matches first. */
+/**
+ * Returns the most similar known word: one letter more, less or different, or two exchanged.
+ * @param {string} word @param {Iterable<string>} known
+ */
+function similar(word, known) {
+  for (const other of known) {
+    if (Math.abs(other.length - word.length) > 1 || other === word) continue
+    let [start, end] = [0, 0]
+    while (start < word.length && word[start] === other[start]) start++
+    const most = Math.min(word.length, other.length) - start
+    while (end < most && word[word.length - 1 - end] === other[other.length - 1 - end]) end++
+    const [left, right] = [word.slice(start, word.length - end), other.slice(start, other.length - end)]
+    if (left.length <= 1 && right.length <= 1) return other
+    if (left.length === 2 && right.length === 2 && left[0] === right[1] && left[1] === right[0]) return other
+  }
+  return undefined
+}
+
+/**
+ * Returns the best matches first. `instead` names the words that replace misspelled ones.
+ * @param {string} query @returns {Promise<{ hits: Hit[], instead: string[], guides: Entry[] }>}
+ */
 export async function find(query) {
-  const words = query.toLowerCase().split(/\s+/).filter(Boolean)
-  if (words.length === 0) return []
-  const hits = (await loadEntries()).flatMap((entry) => hitOf(entry, words) ?? [])
-  return hits.sort((a, b) => b.score - a.score)
+  const { entries, guides, synonyms, empty, words: known } = await loadEntries()
+  const all = query
+    .toLowerCase()
+    .split(/[\s?!,;]+/)
+    .filter(Boolean)
+  const meaningful = all.filter((word) => !empty.has(word))
+  const words = meaningful.length > 0 ? meaningful : all
+  if (words.length === 0) return { hits: [], instead: [], guides }
+  /** @param {string[]} words */
+  const search = (words) => {
+    const found = entries.map((entry) =>
+      hitOf(
+        entry,
+        words.map((word) => [word, ...(synonyms.get(word) ?? [])]),
+      ),
+    )
+    const complete = found.filter(({ missing }) => missing === 0)
+    const hits =
+      complete.length > 0
+        ? complete
+        : found.filter(({ missing }) => missing <= words.length / 2 && missing < words.length)
+    return hits.sort((a, b) => a.missing - b.missing || b.score - a.score)
+  }
+  const hits = search(words)
+  if (hits[0]?.missing === 0) return { hits, instead: [], guides }
+  /** @type {string[]} */
+  const instead = []
+  const mended = words.map((word) => {
+    if (word.length < 4 || known.has(word)) return word
+    const other = similar(word, known) ?? similar(word.replace(/s$/, ''), known)
+    if (other !== undefined) instead.push(other)
+    return other ?? word
+  })
+  return instead.length > 0 ? { hits: search(mended), instead, guides } : { hits, instead, guides }
 }
 
-/** @param {Hit} hit @param {number} index */
+/** @param {Pick<Hit, 'entry' | 'reason'>} hit @param {number} index */
 const optionOf = ({ entry, reason }, index) =>
   element(
     'a',
@@ -104,13 +256,23 @@ export function startSearch() {
   }
   const show = async () => {
     const turn = ++latest
-    const hits = await find(input.value)
+    const query = input.value.trim()
+    const { hits, instead, guides } = await find(query)
     if (turn !== latest) return
-    const shown = hits.slice(0, maxResults).map(optionOf)
+    const offered = hits.length > 0 ? hits : guides.map((entry) => ({ entry, reason: '' }))
+    const shown = offered.slice(0, maxResults).map(optionOf)
     const more = hits.length - shown.length
-    const note = hits.length === 0 ? 'Nothing found.' : more > 0 ? `${more} more; type another word.` : ''
-    results.replaceChildren(...shown, ...(note ? [element('p', { role: 'status' }, note)] : []))
-    open(input.value.trim() !== '')
+    const before =
+      hits.length === 0
+        ? `Nothing found for “${query}”. The guides:`
+        : instead.length > 0
+          ? `Results for “${instead.join(' ')}”:`
+          : ''
+    const after = more > 0 ? `${more} more; type another word.` : ''
+    /** @param {string} text */
+    const noteOf = (text) => (text ? [element('p', { role: 'status' }, text)] : [])
+    results.replaceChildren(...noteOf(before), ...shown, ...noteOf(after))
+    open(query !== '')
     if (shown.length > 0) select(0)
   }
 

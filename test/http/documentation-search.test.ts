@@ -1,0 +1,91 @@
+// The search of the documentation: queries in the words of readers, and the size of its index. The
+// module of the page runs here as in a browser; test/browser/documentation.test.ts tests the field.
+import { gzipSync } from 'node:zlib'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { problemCodes } from '../../src/contract/output/problem-codes.ts'
+import { find } from '../../src/http/docs/browser/search.js'
+import { guides } from '../../src/http/docs/guides.ts'
+import { outlineOf } from '../../src/http/docs/page-document.ts'
+import { searchIndex } from '../../src/http/docs/search-index.ts'
+import { synonyms } from '../../src/http/docs/search-synonyms.ts'
+import type { ServedDocument } from '../../src/http/docs/served-document.ts'
+import { contract } from '../support/contract.ts'
+import { facts } from '../support/schema.ts'
+
+const source = contract as unknown as ServedDocument
+const index = searchIndex(source)
+const outline = { tags: outlineOf(source), guides, version: '1' }
+
+beforeAll(() => {
+  vi.stubGlobal('fetch', async (url: string) => Response.json(url.endsWith('search.json') ? index : outline))
+})
+afterAll(() => void vi.unstubAllGlobals())
+
+/** Returns the last part of the addresses of the first results. */
+const found = async (query: string): Promise<string[]> =>
+  (await find(query)).hits.slice(0, 8).map(({ entry }) => entry.href.replace(/^.*\/(?=[^/]*$)/, ''))
+
+describe('the search of the documentation', () => {
+  it.each([
+    // Operations, parameters, codes and guides by their own names.
+    ['createLead', 'createLead', 1],
+    ['move stage', 'moveLead', 1],
+    ['/leads/kanban', 'kanbanLeads', 1],
+    ['query_too_costly', 'errors#query_too_costly', 1],
+    ['429', 'errors#rate_limited', 1],
+    ['409', 'errors#unique_violation', 8],
+    ['lead.won', 'webhooks#event-lead.won', 1],
+    ['pagination', 'pagination', 1],
+    ['quick start', 'quick-start', 1],
+    ['verify signature', 'webhooks#verify-the-signature', 1],
+    ['webhook signature', 'webhooks#verify-the-signature', 2],
+    ['by cursor', 'pagination#by-cursor', 3],
+    // Words of readers.
+    ['upsert', 'upsertLead', 8],
+    ['vat', 'lead-to-quote', 8],
+    ['merge', 'mergePersons', 3],
+    ['timezone', 'filtering#dates', 8],
+    ['dedupe', 'privacy', 1],
+    ['gdpr', 'erasePerson', 8],
+    ['sso', 'createSession', 8],
+    ['how do i delete a customer', 'deletePerson', 3],
+    ['rate limit', 'errors#rate_limited', 3],
+    ['einladung', 'createActivity', 8],
+    ['csv', 'imports', 3],
+    ['won', 'quick-start', 8],
+    ['price', 'lead-to-quote', 8],
+    ['dry run', 'idempotency#dry-runs', 1],
+    ['pdf', 'printQuote', 1],
+    ['organisation', 'createOrganization', 8],
+    ['token', 'createToken', 8],
+  ] as const)('finds for "%s" %s among the first %i', async (query, expected, place) => {
+    expect((await found(query)).slice(0, place)).toContain(expected)
+  })
+
+  it('says which word it took for a misspelled one', async () => {
+    const { hits, instead } = await find('webhok')
+    expect([instead, hits[0]?.entry.title]).toEqual([['webhook'], 'Webhooks'])
+    expect((await find('pagintion')).instead).toEqual(['pagination'])
+  })
+
+  it('offers the guides where nothing is found', async () => {
+    const { hits, guides: offered } = await find('zzzzqqq')
+    expect([hits, offered.map(({ title }) => title)]).toEqual([[], guides.map(({ title }) => title)])
+  })
+
+  it('finds every operation by its name, every problem code, and each guide by its title', async () => {
+    for (const [id] of facts) expect((await found(id)).slice(0, 3), id).toContain(id)
+    for (const code of Object.keys(problemCodes)) expect((await found(code))[0], code).toBe(`errors#${code}`)
+    for (const { name, title } of guides) expect((await found(title)).slice(0, 2), title).toContain(name)
+  })
+
+  it('has no synonym that leads nowhere', async () => {
+    for (const word of Object.keys(synonyms)) expect((await find(word)).hits.length, word).toBeGreaterThan(0)
+  })
+})
+
+describe('the index of the search', () => {
+  it('has at most 30 KB on the wire', () => {
+    expect(gzipSync(JSON.stringify(index)).length).toBeLessThan(30_000)
+  })
+})
