@@ -1,6 +1,8 @@
 // Reports the failure of a command as one sentence on standard error. The stack is printed only
 // with ACCORD_LOG_LEVEL=debug or trace.
+
 import { CommanderError } from 'commander'
+import { storageFaultOf } from '../../db/storage-errors.ts'
 import { isDebugging } from '../config/config.ts'
 import { Problem } from '../contract/output/problems.ts'
 import { maxDescriptors, minDescriptors } from '../http/descriptor-limit.ts'
@@ -22,7 +24,7 @@ const usageExitCode = 2
  */
 export const wantsJson = (words: readonly string[] = process.argv): boolean => words.includes('--json')
 
-/** Prints the failure as a sentence or, with --json, as one line of JSON, and sets the exit code. */
+/** Prints a failure as a sentence or, with --json, as a line of JSON, and sets the exit code. */
 export function reportFailure(error: unknown, isJson = wantsJson()): void {
   if (error instanceof CommanderError) {
     // commander has already printed its message, or the requested help or version. With --json it
@@ -49,7 +51,7 @@ const failureOf = (error: unknown) => ({
 function sentenceOf(error: unknown): string {
   if ((error as NodeJS.ErrnoException | null)?.code === 'EMFILE')
     return `This process may open only ${maxDescriptors() ?? 'few'} files, and a server needs ${minDescriptors}. Allow more, for example with ulimit -n 1024 or LimitNOFILE=.`
-  if (String((error as NodeJS.ErrnoException | null)?.code).startsWith('SQLITE_BUSY'))
+  if (storageFaultOf(error) === 'busy')
     return 'Another program has locked the database. End that program or wait for it, then try again.'
   if (error instanceof Problem && error.more.errors) {
     return Object.entries(error.more.errors)

@@ -82,7 +82,7 @@ export async function chooseSettings(
 interface ChoiceOptions {
   yes?: boolean | undefined
   isTerminal: boolean
-  /** Prints a line about the file where nobody can answer a question. */
+  /** Prints a line about the file when it cannot ask a question. */
   tell(line: string): void
 }
 

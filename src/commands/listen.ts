@@ -106,7 +106,7 @@ const resultOf = ({ attempt: { at, status, duration_ms, error }, ...event }: For
 
 const nameWidth = 28
 
-/** Returns the line of a delivery: time, status, event and record, and what is wrong. */
+/** Returns the line of a delivery: time, status, event, record and error. */
 function lineOf({ name, entity_type, entity_id, attempt }: Forwarded): string {
   const clock = new Date(attempt.at).toTimeString().slice(0, 8)
   const record = `${entity_type}${entity_id === null ? '' : `/${entity_id}`}`

@@ -90,10 +90,10 @@ export function wholeLines(text: Buffer): number {
 
 /**
  * Returns a buffered log destination, because a write for each line would cost as much as a simple
- * request. Lines of at least the level `immediate` are written immediately. When the reader is slow or the disk is
- * full, lines are dropped instead of blocking the server. `format` converts a JSON line to the
- * written text. pino.destination is not used, because its flushSync overtakes a write in progress
- * and blocks the event loop while a pipe is full.
+ * request. Lines of at least the level `immediate` are written immediately. When the reader is
+ * slow or the disk is full, lines are dropped instead of blocking the server. `format` converts a
+ * JSON line to the written text. pino.destination is not used, because its flushSync overtakes a
+ * write in progress and blocks the event loop while a pipe is full.
  */
 export function bufferedSink(
   output: number = standardOutput,

@@ -1,4 +1,4 @@
-// What `accord import` says where nobody can answer a question, and the custom attributes that it
+// What `accord import` says when it cannot ask a question, and the custom attributes that it
 // makes of columns that fill no field.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -63,7 +63,7 @@ describe('accord listen', () => {
     await expect(listenCommand(testConfig(), url, { events })).rejects.toThrow(sentence)
   })
 
-  it('refuses a position that is no number', async () => {
+  it('refuses a position that is not a number', async () => {
     const call = listenCommand(testConfig(), 'http://127.0.0.1/', { events: '*', since: 'yesterday' })
     await expect(call).rejects.toThrow('--since must be the id of an event, not "yesterday".')
   })

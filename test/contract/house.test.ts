@@ -238,7 +238,7 @@ describe('files', () => {
   })
 
   it('are imported with their ending', () => {
-    const strays = sources.filter(({ text }) => /from '\.{1,2}\/[^']*(?<!\.(ts|json|mjs))'/.test(code(text)))
+    const strays = sources.filter(({ text }) => /from '\.{1,2}\/[^']*(?<!\.(ts|json|mjs|js))'/.test(code(text)))
     expect(strays.map(({ path }) => path)).toEqual([])
   })
 })

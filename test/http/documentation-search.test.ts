@@ -6,14 +6,14 @@ import { problemCodes } from '../../src/contract/output/problem-codes.ts'
 import { find } from '../../src/http/docs/browser/search.js'
 import { guides } from '../../src/http/docs/guides.ts'
 import { outlineOf } from '../../src/http/docs/page-document.ts'
-import { searchIndex } from '../../src/http/docs/search-index.ts'
+import { pageSearchIndex } from '../../src/http/docs/search-index.ts'
 import { synonyms } from '../../src/http/docs/search-synonyms.ts'
 import type { ServedDocument } from '../../src/http/docs/served-document.ts'
 import { contract } from '../support/contract.ts'
 import { facts } from '../support/schema.ts'
 
 const source = contract as unknown as ServedDocument
-const index = searchIndex(source)
+const index = pageSearchIndex(source)
 const outline = { tags: outlineOf(source), guides, version: '1' }
 
 beforeAll(() => {

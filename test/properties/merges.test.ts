@@ -1,5 +1,5 @@
 // Random histories of merges: what is merged and taken back in the reverse order is as before, and
-// no row refers to a record that is gone. What was written between them stays, as a model expects.
+// no row refers to a record that is gone. Writes between them stay, as a model expects.
 // ACCORD_MERGE_RUNS sets the number of histories.
 import fc from 'fast-check'
 import { sql } from 'kysely'

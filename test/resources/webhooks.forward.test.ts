@@ -95,7 +95,7 @@ describe('a forwarded event', () => {
     expect(told[0]?.attempt).toMatchObject({ status: null, error: 'No connection to 127.0.0.1 (ECONNREFUSED).' })
   })
 
-  it('is not sent after the end was asked for, nor when the log is shorter than before', async () => {
+  it('is not sent after the listener ends, nor when the log is shorter than before', async () => {
     const after = await newest()
     await given(server.admin).lead({ title: 'Late' })
     await expect(forward(after, { signal: AbortSignal.abort() })).rejects.toThrow('aborted')

@@ -118,9 +118,9 @@ export interface Serving {
 }
 
 /**
- * Starts a server on a free port, or a worker, and resolves when it prints that it is ready (`url` of
- * `listen` is the signing secret). It has
- * no rate limits, and delays by other tests on the machine do not count as overload.
+ * Starts a server on a free port, or a worker, and resolves when it prints that it is ready (`url`
+ * of `listen` is the signing secret). It has no rate limits, and delays by other tests on the
+ * machine do not count as overload.
  */
 export async function accordServing(
   folder: string,

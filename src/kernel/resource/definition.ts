@@ -392,10 +392,7 @@ export interface Resource<Reply, Write> {
   remove(ctx: Context, id: number, replacement?: number): Promise<void>
   /** The merges of the records; undefined for a type whose records cannot be merged. */
   merges?: Merges | undefined
-  /**
-   * Puts the record `by` in the place of another record in a stored rule. Set only for resources
-   * with `refersTo`.
-   */
+  /** Puts the record `by` in the place of another one in a stored rule; only with `refersTo`. */
   replaceNamed?(ctx: Context, id: number, named: NamedRecord, by: number): Promise<void>
   restore(ctx: Context, id: number): Promise<Restored<Reply>>
   /** Raises the version of the record and sets `updated_at`. */
