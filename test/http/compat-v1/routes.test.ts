@@ -375,7 +375,7 @@ describe('the account', () => {
     const inUrl = await anonymous().post(`/login?${new URLSearchParams(credentials)}`, {})
     expect([inUrl.status, inUrl.text.includes('token')]).toEqual([422, false])
     const empty = await anonymous().post('/login', {})
-    expect([empty.status, Object.keys(empty.body.errors)]).toEqual([422, ['email', 'password', 'device_name']])
+    expect([empty.status, Object.keys(empty.body.errors)]).toEqual([422, ['email', 'password']])
   })
 
   it('signs out by DELETE and by POST', async () => {
