@@ -6,7 +6,7 @@ import { guides, renderGuide } from './guides.ts'
 import { documentationPath, guidePage, type PageFacts, referencePage } from './page.ts'
 import { type OutlineTag, outlineOf, tagDocument } from './page-document.ts'
 import { type PageFile, type PageFiles, pageFile, readPageFiles, swaggerUiVersion } from './page-files.ts'
-import { searchIndex } from './search-index.ts'
+import { wordIndex } from './search-index.ts'
 import { discoveryLinks, sendTagged } from './send-document.ts'
 import type { ServedDocument } from './served-document.ts'
 import { swaggerFiles } from './swagger-ui.ts'
@@ -66,7 +66,7 @@ class Pages {
   async #make(path: string): Promise<PageFile | null> {
     if (path === '') return html(referencePage(this.#facts))
     if (path === 'outline.json') return json({ tags: this.#facts.outline, guides, version: this.#facts.apiVersion })
-    if (path === 'search.json') return json(searchIndex(this.#contract))
+    if (path === 'search.json') return json(wordIndex(this.#contract))
     // Headers of replies link to `changes`, so its address is short.
     const guide = guides.find(({ name }) => path === `guides/${name}` || (path === name && name === 'changes'))
     if (guide) return html(guidePage(this.#facts, guide, await renderGuide(guide, this.#contract)))
