@@ -106,18 +106,6 @@ describe('the search', { timeout: patienceMs }, () => {
   })
 })
 
-describe('a search without results', { timeout: patienceMs }, () => {
-  it('says so and offers the guides, also with the keyboard', async () => {
-    await openDocumentation()
-    await page.locator('#search').fill('zzzzqqq')
-    await until(async () => (await page.locator('#results p').textContent())?.includes('Nothing found') ?? false)
-    expect(await page.locator('#results [role=option]').count()).toBe(guides.length)
-    await page.keyboard.press('Enter')
-    await page.waitForURL('**/guides/quick-start')
-    expect(watched.complaints).toEqual([])
-  })
-})
-
 describe('"Try it out" on a list', { timeout: patienceMs }, () => {
   it('sends only what was typed, also with attributes of all types', async () => {
     const authorization = `Bearer ${await tokenOf()}`

@@ -3,17 +3,19 @@
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { problemCodes } from '../../src/contract/output/problem-codes.ts'
-import { find } from '../../src/http/docs/browser/search.js'
 import { guides } from '../../src/http/docs/guides.ts'
 import { outlineOf } from '../../src/http/docs/page-document.ts'
-import { pageSearchIndex } from '../../src/http/docs/search-index.ts'
+import { wordIndex } from '../../src/http/docs/search-index.ts'
 import { synonyms } from '../../src/http/docs/search-synonyms.ts'
 import type { ServedDocument } from '../../src/http/docs/served-document.ts'
 import { contract } from '../support/contract.ts'
 import { facts } from '../support/schema.ts'
 
+// A module of the page has another ending than the files of this program.
+const { find } = await import('../../src/http/docs/browser/search.js')
+
 const source = contract as unknown as ServedDocument
-const index = pageSearchIndex(source)
+const index = wordIndex(source)
 const outline = { tags: outlineOf(source), guides, version: '1' }
 
 beforeAll(() => {

@@ -7,7 +7,7 @@ import { guides, renderGuide } from './guides.ts'
 import { documentationPath, guidePage, type PageFacts, referencePage } from './page.ts'
 import { type OutlineTag, outlineOf, tagDocument } from './page-document.ts'
 import { type PageFiles, pageFileNames, readPageFiles } from './page-files.ts'
-import { pageSearchIndex } from './search-index.ts'
+import { wordIndex } from './search-index.ts'
 import { discoveryLinks, sendTagged } from './send-document.ts'
 import { compressedFile, encodingFor, type PageFile, pageFile } from './sent-file.ts'
 import type { ServedDocument } from './served-document.ts'
@@ -68,7 +68,7 @@ class Pages {
   async #make(path: string): Promise<PageFile | null> {
     if (path === '') return html(referencePage(this.#facts))
     if (path === 'outline.json') return json({ tags: this.#facts.outline, guides, version: this.#facts.apiVersion })
-    if (path === 'search.json') return json(pageSearchIndex(this.#contract))
+    if (path === 'search.json') return json(wordIndex(this.#contract))
     // Headers of replies link to `changes`, so its address is short.
     const guide = guides.find(({ name }) => path === `guides/${name}` || (path === name && name === 'changes'))
     if (guide) return html(guidePage(this.#facts, guide, await renderGuide(guide, this.#contract)))

@@ -20,7 +20,7 @@ interface Section {
   words: string
 }
 
-export interface PageSearchIndex {
+export interface WordIndex {
   guides: { name: string; title: string; summary: string; sections: Section[] }[]
   codes: { code: string; status: number; meaning: string; words: string }[]
   /** The names of the events, such as `lead.won`. */
@@ -57,7 +57,7 @@ function sectionsOf({ name, title }: Guide): Section[] {
   })
 }
 
-export function pageSearchIndex(contract: ServedDocument): PageSearchIndex {
+export function wordIndex(contract: ServedDocument): WordIndex {
   const operations = operationsOf(contract).map(({ operation }) => operation)
   const codes = Object.entries(problemCodes).map(([code, [status, meaning, advice]]) => ({
     code,
