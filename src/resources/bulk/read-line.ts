@@ -57,7 +57,7 @@ export function readBulkLine({ services }: Context, line: SentLine): ReadLine {
   if (faults.length > 0 || own.length > 0) throw invalid(fieldErrors(faults, [], own))
   const { op, type, id, external_id, fields } = value as Line
   const operation = operationsByType(services).get(type)?.[op]
-  const faultsOfKeys = keyFaults(value as Line, operationsByType(services).get(type) ?? {})
+  const faultsOfKeys = keyFaults(value as Line)
   if (faultsOfKeys.length > 0 || operation === undefined) throw invalid(fieldErrors([], [], faultsOfKeys))
   const body: ParsedBody | undefined =
     op === 'delete'
@@ -70,14 +70,11 @@ export function readBulkLine({ services }: Context, line: SentLine): ReadLine {
   return { op, type, operation, body, ...(id && { id }), ...(external_id && { external_id }) }
 }
 
-const unknownIds = 'Records of this type have no external ids.'
-
 /** Returns the errors of the keys by which a line names its record. */
-function keyFaults({ op, id, external_id: externalId, fields }: Line, { upsert }: ByOp): Finding[] {
+function keyFaults({ op, id, external_id: externalId, fields }: Line): Finding[] {
   const found: Finding[] = []
   const isNew = op === 'create' || op === 'upsert'
-  if (upsert === undefined && (op === 'upsert' || externalId !== undefined)) found.push(['external_id', unknownIds])
-  else if (op === 'upsert' && externalId === undefined) found.push(['external_id', 'The field is required.'])
+  if (op === 'upsert' && externalId === undefined) found.push(['external_id', 'The field is required.'])
   if (isNew && id !== undefined) found.push(['id', 'Must be left out: the server sets the id of a new record.'])
   if (!isNew && (id === undefined) === (externalId === undefined))
     found.push([id === undefined ? 'id' : 'external_id', 'Send either id or external_id.'])
