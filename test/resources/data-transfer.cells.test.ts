@@ -155,7 +155,7 @@ describe('omit_invalid_cells', () => {
       'invalid',
       ['emails', 'user_id'],
     ])
-    const leads = await using().validate('leads', `title,lead_value\nSeats,much\n`, omitting)
+    const leads = await using().validate('leads', `title,lead_value\n${'x'.repeat(300)},5\n`, omitting)
     expect([leads.state, leads.errors_count, leads.omitted_cells_count]).toEqual(['invalid', 1, 0])
     const products = await using().validate('products', `sku,name,price\nnew,${'x'.repeat(300)},1\n`, omitting)
     expect([products.state, columnsOf(products.errors)]).toEqual(['invalid', [[2, 'name', 'validation_failed']]])
