@@ -18,7 +18,8 @@ const style = `
 @media(prefers-color-scheme:dark){:root{${partOf(':root.dark-mode')}}}
 *{box-sizing:border-box}body{margin:0;background:var(--back);color:var(--text)}
 header{background:var(--header);padding:0 20px;min-height:var(--header-height);display:flex;align-items:center;gap:10px}
-header a{color:#fff;font-weight:650;text-decoration:none}header svg{width:28px;height:28px}
+header::before{content:"";width:28px;height:28px;background:url("data:image/svg+xml,${encodeURIComponent(mark)}")}
+header a{color:#fff;font-weight:650;text-decoration:none}
 main{margin:0 auto;max-width:64rem;padding:28px 20px 80px}
 h1{font-size:28px;line-height:1.25;margin:0 0 10px}h2{font-size:20px;margin:36px 0 10px}
 a{color:var(--accent)}code{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;font-size:.875em}
@@ -43,7 +44,7 @@ export function errorCatalogue(config: Config): { html: string; headers: Record<
 <html lang="en">
 <head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>Problem codes · ${name}</title><link rel="icon" href="data:,"><style>${style}</style></head>
 <body>
-<header>${mark.replace('<svg ', '<svg aria-hidden="true" ')}<a href="/api/admin/documentation">${name} API</a></header>
+<header><a href="/api/admin/documentation">${name} API</a></header>
 <main>
 <h1>Problem codes</h1>
 <p>Every error of this API is a problem document (RFC 9457). Its <code>code</code> is one of these; programs branch on it,

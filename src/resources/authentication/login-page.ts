@@ -10,7 +10,7 @@ import type { Texts } from '../../texts/texts.ts'
 // The colors and the typeface are those of http/docs/browser/page.css, which
 // test/http/page-clothes.test.ts compares.
 const style = `
-:root{color-scheme:light dark;font:16px/1.55 system-ui,-apple-system,"Segoe UI",sans-serif;--back:light-dark(#fff,#11181f);--raised:light-dark(#f6f8fa,#1a232c);--text:light-dark(#1b2733,#e2e8ee);--quiet:light-dark(#55636f,#a3b1bd);--line:light-dark(#d9e0e6,#303c47);--accent:light-dark(#0b62a0,#7cc0f0);--on-accent:light-dark(#fff,#06222f);--delete:light-dark(#b3261e,#ff9c92)}
+:root{color-scheme:light dark;font:16px/1.55 system-ui,-apple-system,"Segoe UI",sans-serif;--back:light-dark(#fff,#11181f);--raised:light-dark(#f5f7f9,#1a232c);--text:light-dark(#1f2933,#e2e8ee);--quiet:light-dark(#52606d,#a3b1bd);--line:light-dark(#e4e7eb,#2b3640);--accent:light-dark(#2b68a8,#8bbcec);--on-accent:light-dark(#fff,#06222f);--delete:light-dark(#b2481f,#f2a37f)}
 body,body *{box-sizing:border-box}body{margin:0;min-height:100vh;display:grid;place-items:center;background:var(--raised);color:var(--text)}
 main{width:min(27rem,94vw);margin:1rem 0;padding:1.75rem 2rem;background:var(--back);border:1px solid var(--line);border-radius:12px}h1{font-size:1.5rem;line-height:1.25;margin:0 0 1rem}[hidden]{display:none}
 label{display:block;margin:.75rem 0 .25rem}input{font:inherit;color:inherit}input:not([type=checkbox]){width:100%;padding:.5rem .625rem;background:var(--back);border:1px solid var(--quiet);border-radius:6px}
