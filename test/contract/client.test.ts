@@ -74,7 +74,7 @@ export function mistakes(client: Client<paths>) {
   // @ts-expect-error a misspelt key
   client.POST('/api/admin/leads', { body: { titel: '40 seats', lead_value: 1 } })
   // @ts-expect-error a required key is missing
-  client.POST('/api/admin/leads', { body: { title: '40 seats' } })
+  client.POST('/api/admin/leads', { body: { lead_value: 1 } })
   // @ts-expect-error a value of the wrong type
   client.POST('/api/admin/leads', { body: { title: '40 seats', lead_value: 'much' } })
   // @ts-expect-error a null where there can be none

@@ -137,11 +137,11 @@ describe('an invitation', () => {
     const mails = await Promise.all(smtp.received.map(({ raw }) => PostalMime.parse(raw)))
     const to = (address: string) => mails.filter((mail) => mail.to?.[0]?.address === address)
     expect(to('de@example.com').map(({ subject }) => subject?.replaceAll(/[\u00a0\u202f]/g, ' '))).toEqual([
-      'Demo, 1. Juni 2026 um 09:00 UTC',
-      'Geändert: Demo, 1. Juni 2026 um 09:00 UTC',
+      'Demo, 1. Juni, 9:00',
+      'Geändert: Demo, 1. Juni, 9:00',
     ])
-    expect(to('fr@example.com')[1]?.subject).toMatch(/^Modifié: Demo, 1 juin 2026/)
-    for (const label of ['Titel', 'Von', 'Bis', 'Ort', 'Teilnehmer'])
-      expect(to('de@example.com')[0]?.html).toContain(`>${label}<`)
+    expect(to('fr@example.com')[1]?.subject).toMatch(/^Modifié: Demo, 1 juin/)
+    for (const label of ['Wann', 'Ort', 'Organisator', 'Teilnehmer'])
+      expect(to('de@example.com')[0]?.html).toContain(`>${label}:<`)
   })
 })

@@ -138,15 +138,23 @@ function withoutUnions(findings: readonly ErrorObject[], more: readonly Finding[
     const types = inside.filter((each) => each.instancePath === at && each.keyword === 'type')
     if (inside.length === 0) continue
     const field = `${fieldName(union, [])}.`
-    const isType = inside.length === types.length && !more.some(([name]) => name.startsWith(field))
+    const isDeeper = more.some(([name]) => name.startsWith(field))
+    const isType = inside.length === types.length && !isDeeper
+    // A branch of another type also reports its other rules, such as `enum`.
+    const otherTypes = new Set(types.map(branchOf))
+    const ofOthers = inside.filter((each) => each.instancePath === at && otherTypes.has(branchOf(each)))
+    const left = isDeeper || ofOthers.length < inside.length ? ofOthers : types
     const params = { type: [...new Set(types.flatMap(({ params }) => params.type))] }
     rest = rest.flatMap((each) => {
       if (each === union) return isType ? [{ ...union, keyword: 'type', params }] : []
-      return types.includes(each) ? [] : [each]
+      return left.includes(each) ? [] : [each]
     })
   }
   return rest
 }
+
+/** Returns the path of the schema that has the rule. */
+const branchOf = ({ schemaPath }: ErrorObject): string => schemaPath.slice(0, schemaPath.lastIndexOf('/'))
 
 function fieldName(finding: ErrorObject, headerNames: readonly string[]): string {
   const path = finding.instancePath

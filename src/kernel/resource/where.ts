@@ -21,6 +21,7 @@ import type { Rows } from '../query/page.ts'
 import { searchFold } from '../values/names.ts'
 import type { AnyDefinition } from './any-definition.ts'
 import type { RelatedRecord } from './definition.ts'
+import { maxRead } from './read-limit.ts'
 
 export type Where = Readonly<Record<string, unknown>>
 
@@ -160,9 +161,6 @@ async function customLeaves(
     }
   return leaves
 }
-
-/** The largest number of records that a `where` may read; the contract states it. */
-const maxRead = 200_000
 
 /**
  * What keeps a question within `maxRead`: its list, `q` by the search index, or a condition that
