@@ -62,7 +62,7 @@ describe('a filter of a related record that does not exist', () => {
     ['/leads', 'person_name', 'person_id', ' POST /api/admin/leads/query takes conditions on related records.'],
     ['/leads', 'person.email', 'person_id', ' POST /api/admin/leads/query takes conditions on related records.'],
     ['/leads', 'stage', 'lead_pipeline_stage_id', ' POST /api/admin/leads/query takes conditions on related records.'],
-    ['/quotes', 'personName', 'person_id', ''],
+    ['/quotes', 'personName', 'person_id', ' POST /api/admin/quotes/query takes conditions on related records.'],
   ])('of %s is answered with the filter by id, and the query: %s', async (path, word, meant, more) => {
     const { status, body } = await server.admin.get(path, { query: { [word]: 'Ada' } })
     expect([status, body.errors]).toEqual([
