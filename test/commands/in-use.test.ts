@@ -24,12 +24,7 @@ describe('a database in use', () => {
     other.exec('begin exclusive')
     const { code, stderr } = await said(() => serveCommand(folder.config))
     other.close()
-    expect([code, stderr]).toEqual([
-      1,
-      expect.stringMatching(
-        /^ACCORD_DATABASE_URL is sqlite:\S+accord\.db, which another program has locked.* Nothing was changed\.\n$/,
-      ),
-    ])
+    expect([code, stderr]).toEqual([1, expect.stringMatching(/another program has locked .*End that program/i)])
   })
 
   it('is not moved while a process of another machine holds a lease', async () => {
