@@ -13,10 +13,12 @@ const alsoNeeded: Record<string, string[]> = {
   validateImport: ['persons:write'],
   startImport: ['persons:write'],
   createWorkflow: ['leads:*', 'settings:write'],
+  upsertWorkflow: ['leads:*', 'settings:write'],
   updateWorkflow: ['leads:*'],
   createWebhook: ['*:read'],
   // A campaign is sent to persons by e-mail with the rights of its user.
   createCampaign: ['persons:read', 'emails:write'],
+  upsertCampaign: ['persons:read', 'emails:write'],
   updateWebhook: ['*:read'],
   rotateWebhookSecret: ['*:read'],
   convertLeadToQuote: ['leads:read', 'quotes:read'],

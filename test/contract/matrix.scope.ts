@@ -35,6 +35,8 @@ export const scopes: Record<string, Scope> = {
   emails: { table: 'emails' },
   // All users see all tags. Without the global view, a user can change only own tags.
   tags: { table: 'tags', sees: (view, owner) => view === 'global' || owner === 'caller', isOpenToRead: true },
+  // Without groups to share it with, only the owner sees a view, and who may do everything.
+  views: { table: 'saved_views', sees: (view, owner) => view === 'global' || owner === 'caller' },
   // Callers who see the record of a file see the file. A file without a record is visible only to
   // its uploader, who can delete it.
   files: { table: 'files' },

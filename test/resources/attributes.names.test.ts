@@ -81,7 +81,8 @@ describe('a custom attribute', () => {
     const { size: one, sizes, engineer, related } = components.schemas.LeadAttributesInput.properties
     expect(one.anyOf.at(1)).toEqual({ $ref: '#/components/schemas/ByName' })
     expect(sizes.items.anyOf.at(1)).toEqual({ $ref: '#/components/schemas/ByName' })
-    expect(engineer.anyOf.slice(1, 3).map(({ $ref }: { $ref: string }) => $ref.split('/').at(-1))).toEqual([
+    expect(engineer.anyOf.slice(1, 4).map(({ $ref }: { $ref: string }) => $ref.split('/').at(-1))).toEqual([
+      'ByExternalId',
       'ByEmail',
       'ByName',
     ])
