@@ -137,6 +137,7 @@ export const known: Record<Type, Map<string, Known>> = {
   ]),
   emails: new Map<string, Known>([
     ...common,
+    external,
     tags,
     linked('folder', ['inbox', 'starred', 'draft', 'trash'], ({ folders }) => folders),
     filled('exact', 'status', ['draft', 'queued', 'sent', 'failed', 'received', 'bounced']),

@@ -260,6 +260,7 @@ async function addEmails(server: TestServer, random: Random): Promise<void> {
       lead_id: random.of([null, 1 + random.below(30)]),
       parent_id: n > 5 && random.chance(0.4) ? 1 + random.below(n) : null,
       tag_ids: tagged(random),
+      ...known(random, n),
       ...(upload !== undefined && { attachment_ids: [upload] }),
     })
   }
