@@ -13,6 +13,7 @@ interface Case {
 const byAll = () => true
 const byUnlimited = (view: View): boolean => view === 'global'
 const owned = (list: string): Case => ({ list, seen: sees, gone: sees })
+const seesOwn = (view: View, owner: Owner): boolean => view === 'global' || owner === 'caller'
 const open = (list: string): Case => ({ list, seen: byAll, gone: byAll })
 
 const cases: Record<string, Case> = {
@@ -24,6 +25,8 @@ const cases: Record<string, Case> = {
   emails: owned('listEmails'),
   tokens: owned('listTokens'),
   sessions: owned('listAccountSessions'),
+  // Only the owner sees a view that is shared with no group, and who may do everything.
+  views: { list: 'listViews', seen: seesOwn, gone: seesOwn },
   // Callers who see the record of a file see the file. The uploader sees a deleted file.
   files: { list: 'getFile', seen: sees, gone: (_view, owner) => owner === 'caller' },
   users: { list: 'listUsers', seen: sees, gone: byUnlimited },

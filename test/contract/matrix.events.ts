@@ -26,7 +26,18 @@ const schemas = (document.components?.schemas ?? {}) as Record<string, SchemaObj
 const types = (follow(schemas.EventEntity).enum ?? []) as string[]
 const watched = ['leads', 'persons', 'quotes', 'activities']
 /** Types whose snapshots contain the owner of the record. */
-const withOwner = ['leads', 'persons', 'organizations', 'quotes', 'activities', 'emails', 'tokens', 'sessions', 'files']
+const withOwner = [
+  'leads',
+  'persons',
+  'organizations',
+  'quotes',
+  'activities',
+  'emails',
+  'tokens',
+  'sessions',
+  'files',
+  'views',
+]
 /**
  * Events that are not sent to webhooks, because they could reveal a secret or a delivery causes
  * them.
