@@ -45,6 +45,8 @@ const patienceMs = 20_000
 export async function fuzzRound({ seed, from, to, only, onAnswer, onFinding }: RoundOptions): Promise<void> {
   const world = await startWorld({ mailer: mailerOf(), outbound: outboundOf(), config: { mailReceiver: 'sendgrid' } })
   const { server } = world
+  // The world has records that no request wrote.
+  await server.app.services.searchIndex.rebuildOnline(server.store)
   const logged = listenToLog(server)
   let current: Wanted | null = null
   let index = from
