@@ -11,7 +11,7 @@ import { publishContract } from '../../src/installation/data-folder.ts'
 import { accord, accordCutShort, accordServing } from '../support/accord.ts'
 import { testConfig } from '../support/app.ts'
 import { useNewFolder } from '../support/folders.ts'
-import { installed, said } from '../support/installed.ts'
+import { installed, installedFolder, said } from '../support/installed.ts'
 import { listeningServer } from '../support/listening.ts'
 
 const folder = useNewFolder('install')
@@ -243,16 +243,19 @@ describe('a mistake', () => {
   })
 
   it('in a listener module, or a taken port, stops the start with its name', async () => {
-    const missing = await accord(folder, ['serve'], { ACCORD_LISTENERS: './gone.mjs', ACCORD_PORT: '0' })
+    const installed = await installedFolder()
+    await installed.stop()
+    const { config: listeners } = readConfig({ ACCORD_LISTENERS: './gone.mjs' })
+    const missing = await said(() => serveCommand({ ...installed.config, listeners: listeners.listeners, port: 0 }))
     expect(missing.code).toBe(1)
     expect(missing.stderr).toMatch(/^ACCORD_LISTENERS names "\.\/gone\.mjs", which does not exist \(.*\)\.\n$/)
 
     const server = await listeningServer()
-    const [dataDir, port] = [join(folder, 'data'), Number(new URL(server.url).port)]
-    const config = testConfig({ dataDir, databaseUrl: `sqlite:${join(dataDir, 'accord.db')}`, host: '127.0.0.1', port })
-    const taken = await said(() => serveCommand(config))
+    const port = Number(new URL(server.url).port)
+    const taken = await said(() => serveCommand({ ...installed.config, host: '127.0.0.1', port }))
     expect(taken.code).toBe(1)
     expect(taken.stderr).toMatch(/^ACCORD_PORT is \d+, and something else listens there already\./)
+    await installed.close()
     await server.close()
   })
 })
