@@ -96,7 +96,9 @@ const sortKeys = (list: List): string[] => {
 /** Returns the filters, each with a valid value. */
 const filters = (list: List): [name: string, value: string][] =>
   parametersOf(list, 'query')
-    .filter(({ name }) => !/^(page|per_page|count|cursor|sort|include|fields|q|view|custom_attributes)$|\[not\]$/.test(name))
+    .filter(
+      ({ name }) => !/^(page|per_page|count|cursor|sort|include|fields|q|view|custom_attributes)$|\[not\]$/.test(name),
+    )
     .map(({ name, schema }) => [name, [sample(schema)].flat().join()])
 
 describe.each(lists)('%s', (list) => {
