@@ -99,7 +99,8 @@ export async function accessPathsOf(
       return { sorted: selected(ctx, `${name} in sight`, sight.rows, [...found, ...tests]), scanned, maxTotal: null }
     }
   }
-  const served = narrow ? 'list' : await servedBy(ctx, d, query, trees, await leavesOf(ctx, d, query))
+  const isBounded = trees.length > 0 && !narrow
+  const served = isBounded ? await servedBy(ctx, d, query, trees, await leavesOf(ctx, d, query)) : 'list'
   const most = query.q !== undefined ? maxSorted : sight ? maxInSight : tests.length > 0 ? maxFiltered : null
   if (typeof served === 'object') {
     const few = selected(ctx, null, () => foundByIds(ctx, rows(), d.table, served.ids), tests)

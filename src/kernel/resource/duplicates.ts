@@ -12,7 +12,7 @@ import type { RecordReader } from './read-records.ts'
 
 /** How much each kind of key says that two records are the same. */
 const weights: Readonly<Record<MatchKind, number>> = { email: 80, phone: 50, name: 60, domain: 60 }
-/** What each kind of key is called in a warning. */
+/** The names of the kinds of keys in a warning. */
 const kindNames: Readonly<Record<MatchKind, string>> = {
   email: 'e-mail address',
   phone: 'telephone number',

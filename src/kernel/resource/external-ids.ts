@@ -200,7 +200,7 @@ interface UpsertWays<C extends OperationId, U extends OperationId> {
   isLong?: boolean
 }
 
-/** What an upsert needs of a resource. */
+/** The part of a resource that an upsert uses. */
 type Upserted = Pick<AnyResource, 'noun' | 'entity' | 'namedBy' | 'visibleIds'>
 
 /**

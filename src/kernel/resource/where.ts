@@ -163,8 +163,8 @@ async function customLeaves(
 }
 
 /**
- * What keeps a question within `maxRead`: its list, `q` by the search index, or a condition that
- * all records must meet, as a subquery of the ids that an index finds.
+ * How a question reads at most `maxRead` records: its list, `q` by the search index, or a condition
+ * that all records must meet, as a subquery of the ids that an index finds.
  */
 export type Served = 'list' | 'search' | { ids: RawBuilder<unknown> }
 
@@ -180,7 +180,6 @@ export async function servedBy(
   trees: readonly Tree[],
   filters: readonly Leaf[],
 ): Promise<Served> {
-  if (trees.length === 0) return 'list'
   const all = { rows: () => ctx.db.selectFrom(d.table) as Rows<unknown>, text: `${d.table} stored`, values: [] }
   const isWithin = async (rows: FoundRows): Promise<boolean> => (await countUpTo(ctx, rows, maxRead)).isExact
   if (await isWithin(all)) return 'list'
