@@ -1,5 +1,7 @@
 // Reads and writes the membership of users in groups. Groups (`user_ids`) and users (`group_ids`)
 // both write the link table user_groups.
+import { sql } from 'kysely'
+import type { DB } from '../../../db/tables.gen.ts'
 import type { Context } from '../../kernel/context.ts'
 import { visible } from '../../kernel/query/visibility.ts'
 
@@ -23,20 +25,26 @@ export async function membersOf(ctx: Context, groupIds: readonly number[]): Prom
 }
 
 /** Returns a map from user id to the groups of the user, sorted by name. */
-export async function groupsOf(
-  ctx: Context,
-  userIds: readonly number[],
+export const groupsOf = (ctx: Context, userIds: readonly number[]): ReturnType<typeof linkedGroups> =>
+  linkedGroups(ctx, { table: 'user_groups', owner: 'user_id' }, userIds)
+
+/**
+ * Returns a map from the ids of records to their groups, sorted by name. `table` links records to
+ * groups, and `owner` is its column with the id of the record.
+ */
+export async function linkedGroups(
+  { db }: Context,
+  { table, owner }: { table: keyof DB; owner: string },
+  ids: readonly number[],
 ): Promise<Map<number, { id: number; name: string }[]>> {
   const found = new Map<number, { id: number; name: string }[]>()
-  if (userIds.length === 0) return found
-  const links = await ctx.db
-    .selectFrom('user_groups')
-    .innerJoin('groups', 'groups.id', 'user_groups.group_id')
-    .select(['user_groups.user_id', 'groups.id', 'groups.name'])
-    .where('user_groups.user_id', 'in', userIds)
-    .orderBy('groups.name_key')
-    .execute()
-  for (const { user_id, id, name } of links) found.set(user_id, [...(found.get(user_id) ?? []), { id, name }])
+  if (ids.length === 0) return found
+  const record = sql.ref(`link.${owner}`)
+  const links = await sql<{ record: number; id: number; name: string }>`
+    select ${record} as record, "groups".id, "groups".name
+    from ${sql.table(table)} as link join "groups" on "groups".id = link.group_id
+    where ${record} in (${sql.join(ids)}) order by "groups".name_key`.execute(db)
+  for (const { record, id, name } of links.rows) found.set(record, [...(found.get(record) ?? []), { id, name }])
   return found
 }
 

@@ -1,24 +1,10 @@
 // Reads and writes the groups that views are shared with.
 import type { Context } from '../../kernel/context.ts'
+import { linkedGroups } from '../groups/members.ts'
 
 /** Returns a map from view id to the groups of the view, sorted by name. */
-export async function groupsOfViews(
-  ctx: Context,
-  ids: readonly number[],
-): Promise<Map<number, { id: number; name: string }[]>> {
-  const found = new Map<number, { id: number; name: string }[]>()
-  if (ids.length === 0) return found
-  const links = await ctx.db
-    .selectFrom('saved_view_groups')
-    .innerJoin('groups', 'groups.id', 'saved_view_groups.group_id')
-    .select(['saved_view_groups.saved_view_id', 'groups.id', 'groups.name'])
-    .where('saved_view_groups.saved_view_id', 'in', ids)
-    .orderBy('groups.name_key')
-    .execute()
-  for (const { saved_view_id, id, name } of links)
-    found.set(saved_view_id, [...(found.get(saved_view_id) ?? []), { id, name }])
-  return found
-}
+export const groupsOfViews = (ctx: Context, ids: readonly number[]): ReturnType<typeof linkedGroups> =>
+  linkedGroups(ctx, { table: 'saved_view_groups', owner: 'saved_view_id' }, ids)
 
 /** Makes `ids` the complete list of a view's groups. Undefined `ids` change nothing. */
 export async function saveGroups({ db }: Context, viewId: number, ids: readonly number[] | undefined): Promise<void> {
