@@ -100,20 +100,26 @@ const colorEncoding = (series: readonly Series[]): object => ({
 
 const shapes = ['circle', 'square', 'triangle-up']
 
-/**
- * Returns one line chart per panel, stacked vertically. All panels share the positions on the
- * x-axis and one legend.
- */
-export const lineChart = (
+/** A chart of several series, with a y-axis of its own. */
+interface SeriesPanel {
+  series: readonly Series[]
+  axis: object
+}
+
+/** Returns panels, stacked vertically, with the same positions on the x-axis. */
+const stacked = (
   names: readonly string[],
-  panels: readonly { series: readonly Series[]; axis: object }[],
+  panels: readonly SeriesPanel[],
+  drawn: (panel: SeriesPanel) => object,
 ): object => ({
   params: [{ name: 'names', value: thinned(names, plotWidth) }],
   spacing: 28,
-  vconcat: panels.map(({ series, axis }) => ({
-    data: longData(series),
-    width: plotWidth,
-    height: 210,
+  vconcat: panels.map((panel) => ({ data: longData(panel.series), width: plotWidth, height: 210, ...drawn(panel) })),
+})
+
+/** Returns one line chart per panel. All panels share one legend. */
+export const lineChart = (names: readonly string[], panels: readonly SeriesPanel[]): object =>
+  stacked(names, panels, ({ series, axis }) => ({
     encoding: {
       x: { field: 'place', type: 'ordinal', axis: placeAxis, scale: { type: 'point', padding: 0.4 } },
       y: { field: 'value', type: 'quantitative', axis: { ...axis, domain: false, ticks: false } },
@@ -126,24 +132,11 @@ export const lineChart = (
         encoding: { shape: { field: 'series', scale: { domain: series.map(({ name }) => name), range: shapes } } },
       },
     ],
-  })),
-})
+  }))
 
 /** Returns the panels of `lineChart` with groups of bars, for few positions. */
-export const barPanels = (
-  names: readonly string[],
-  panels: readonly { series: readonly Series[]; axis: object }[],
-): object => ({
-  params: [{ name: 'names', value: thinned(names, plotWidth) }],
-  spacing: 28,
-  vconcat: panels.map(({ series, axis }) => ({
-    data: longData(series),
-    width: plotWidth,
-    height: 210,
-    encoding: groupedBars(series, axis),
-    mark: { type: 'bar' },
-  })),
-})
+export const barPanels = (names: readonly string[], panels: readonly SeriesPanel[]): object =>
+  stacked(names, panels, ({ series, axis }) => ({ encoding: groupedBars(series, axis), mark: { type: 'bar' } }))
 
 /** The positions of groups of bars, one bar per series. */
 const groupedBars = (series: readonly Series[], axis: object) => ({
