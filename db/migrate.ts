@@ -67,9 +67,8 @@ export const migrations: readonly Migration[] = [
   step('0034_saved_views', () => import('./migrations/0034_saved_views.ts')),
   step('0035_merges', () => import('./migrations/0035_merges.ts')),
   step('0036_person_erasures', () => import('./migrations/0036_person_erasures.ts')),
-  step('0037_vocabulary_external_ids', () => import('./migrations/0037_vocabulary_external_ids.ts')),
+  step('0037_more_external_ids', () => import('./migrations/0037_more_external_ids.ts')),
   step('0038_invitation_templates', () => import('./migrations/0038_invitation_templates.ts')),
-  step('0039_more_external_ids', () => import('./migrations/0039_more_external_ids.ts')),
 ]
 
 /**

@@ -1,4 +1,4 @@
-// The ids in other systems of the records that 0037 leaves out: emails and settings.
+// The ids in other systems of e-mails and of the records of the settings.
 
 import type { Kysely } from 'kysely'
 import type { Dialect } from '../dialect.ts'
@@ -6,6 +6,13 @@ import { createTable, key, references, text } from '../schema/columns.ts'
 
 /** The table of the records, by the name of one record. */
 const tables = {
+  tag: 'tags',
+  source: 'lead_sources',
+  type: 'lead_types',
+  pipeline: 'lead_pipelines',
+  user: 'users',
+  group: 'groups',
+  role: 'roles',
   email: 'emails',
   warehouse: 'warehouses',
   location: 'warehouse_locations',
