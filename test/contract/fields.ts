@@ -84,14 +84,14 @@ export function valuesOf(name: string, shape: SchemaObject | undefined, world: W
 
 function objectsOf(schema: SchemaObject, world: World): unknown[] {
   const base = fill(sample(schema), schema, knownOf(world.main)) as Row
-  return [0, 1, 2, 3, 4, 5].map((at) => {
-    const own = Object.entries(schema.properties ?? {}).flatMap(([name, each]) => {
-      const values = [...valuesOf(name, each, world)]
-      const isKept = name in base || requiredOf(schema).includes(name)
-      return isKept && values.length > 0 ? [[name, values[Math.min(at, values.length - 1)]] as const] : []
-    })
-    return { ...base, ...Object.fromEntries(own) }
-  })
+  const required = requiredOf(schema)
+  // The values of an optional property are not asked for: the schema of a query contains itself.
+  const own = Object.entries(schema.properties ?? {})
+    .filter(([name]) => name in base || required.includes(name))
+    .map(([name, each]) => [name, valuesOf(name, each, world)] as const)
+    .filter(([, values]) => values.length > 0)
+  const at = (index: number) => own.map(([name, values]) => [name, values[Math.min(index, values.length - 1)]] as const)
+  return [0, 1, 2, 3, 4, 5].map((index) => ({ ...base, ...Object.fromEntries(at(index)) }))
 }
 
 export const knownOf =

@@ -68,7 +68,7 @@ const schemas = (contract.components as { schemas: Record<string, Schema> }).sch
 /** The schema of each JSON sample, in the order of the guides. */
 const jsonSamples: Readonly<Record<string, readonly string[]>> = {
   errors: ['Problem'],
-  filtering: ['LeadQuery'],
+  filtering: ['LeadQuery', 'ViewCreate'],
   'custom-attributes': ['OrganizationUpdate'],
   campaigns: ['CampaignAudienceSizeResult'],
   sync: ['LeadUpdate'],

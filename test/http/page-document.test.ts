@@ -64,6 +64,15 @@ describe('the documents of the tags', () => {
     expect(findings).toEqual([])
   })
 
+  it('have parameters without examples and defaults, which Swagger UI would send', () => {
+    const findings: string[] = []
+    for (const { operationId, parameters } of operations)
+      for (const { name, schema } of parameters as Json[])
+        if (schema.$ref !== undefined || 'example' in schema || 'default' in schema)
+          findings.push(`${operationId} ${name}`)
+    expect(findings).toEqual([])
+  })
+
   it('have examples that the contract accepts', () => {
     const examples = new Map<string, unknown>()
     for (const { requestBody, responses } of operations)

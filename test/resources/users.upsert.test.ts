@@ -1,7 +1,7 @@
 // Upserts of users, roles, groups and webhooks: the rules of the operations that create and update
 // hold for them too, and references by external id lead to no further rights.
 import { describe, expect, it } from 'vitest'
-import { given } from '../support/given.ts'
+import { given, validBody } from '../support/given.ts'
 import { newName } from '../support/names.ts'
 import { useServer } from '../support/using.ts'
 import { addUser } from '../support/viewers.ts'
@@ -121,6 +121,22 @@ describe('upsertEmail', () => {
     expect((await admin.put('/emails/external/erp/now', body)).body.data.status).toBe('queued')
     expect((await admin.put('/emails/external/erp/now', { is_read: false })).status).toBe(200)
     expect(await jobs()).toBe(before + 1)
+  })
+})
+
+describe('an upsert with tags', () => {
+  const mail = { subject: 'Hello', html: '<p>Hello</p>', to: [], is_draft: true }
+
+  it.each([
+    ['emails', '/emails/external/erp/tagged', mail],
+    ['warehouses', '/settings/warehouses/external/erp/tagged', validBody('createWarehouse', () => 1, 'required')],
+  ])('tags and untags records of %s', async (type, path, body) => {
+    const { id } = await make.tag()
+    server.events()
+    expect((await admin.put(path, { ...(body as object), tag_ids: [id] })).status).toBe(201)
+    expect(server.events()).toContain(`${type}.tag.create.after`)
+    expect((await admin.put(path, { tag_ids: [] })).status).toBe(200)
+    expect(server.events()).toContain(`${type}.tag.delete.after`)
   })
 })
 

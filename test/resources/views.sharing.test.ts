@@ -35,6 +35,8 @@ describe('createView', () => {
     const where = { or: [{ status: 1 }, { organization: { name: { starts_with: 'Ana' } } }] }
     expect((await server.admin.put(at, { where, name: 'Open' })).body.data).toMatchObject({ where, version: 2 })
     expect((await server.admin.put(at, { where, name: 'Open' })).body.data).toMatchObject({ version: 2 })
+    expect((await server.admin.put(at, { type: 'leads' })).body.data).toMatchObject({ version: 2 })
+    expect((await server.admin.put(at, { type: 'persons' })).body.errors).toEqual({ type: ['It cannot change.'] })
     expect((await server.admin.delete(at)).status).toBe(200)
     expect((await server.admin.get(at)).status).toBe(404)
     const names = (await server.admin.get(`${at}/history`)).body.data.map(({ name }: { name: string }) => name)

@@ -166,7 +166,7 @@ function pageOperation(
     'x-errors': errors.filter((each) => !isCommon(each)),
     'x-common': errors.filter(isCommon).map(({ status }) => status),
     'x-related': relatedTo(contract, path, operationId),
-    parameters: parametersOf(operation, contract).map(pageParameter),
+    parameters: parametersOf(operation, contract).map((each) => pageParameter(each, contract)),
     ...(requestBody && { requestBody: pageBody(requestBody, contract) }),
     responses: pageResponses(operation, contract),
   }
@@ -176,8 +176,11 @@ function pageOperation(
  * Removes defaults and examples, because Swagger UI would put them into the form and send them.
  * Otherwise one click could delete record 7, because 7 is the example of an id.
  */
-function pageParameter({ schema = {}, description = '', ...parameter }: ServedParameter): object {
-  const { default: preset, example: _example, ...shape } = downLevel(schema)
+function pageParameter(
+  { schema = {}, description = '', ...parameter }: ServedParameter,
+  contract: ServedDocument,
+): object {
+  const { default: preset, example: _example, ...shape } = downLevel(resolveServed(contract, schema))
   const sentence = preset === undefined ? '' : ` Default: \`${String(preset)}\`.`
   const field = /^([^[]+)(\[\w+\])?$/.exec(parameter.name)?.[1] ?? parameter.name
   return {

@@ -20,7 +20,7 @@ export interface PageFacts {
   versions: PageVersions
 }
 
-/** The modules that reference.js imports. "Try it out" loads the others. */
+/** The modules that reference.js imports. */
 const earlyModules = [
   'dom.js',
   'fields.js',
@@ -32,9 +32,11 @@ const earlyModules = [
   'schema-words.js',
   'search.js',
   'session.js',
+  'swagger.js',
   'tag-documents.js',
   'tags.js',
   'try-out.js',
+  'try-parts.js',
 ]
 
 const methodNames: Readonly<Record<string, string>> = { delete: 'del' }

@@ -48,9 +48,10 @@ export const views = defineResource({
   withoutColumn: { group_ids: 'links' },
   toRow: async (body, writing) => {
     const { name, where, group_ids } = body
-    const { current } = writing
+    const { current, errors } = writing
+    if (current && body.type !== undefined && body.type !== current.type) errors.invalid('type', 'It cannot change.')
     // The schema may have refused the type of a new view.
-    const type = current ? (current.type as Type) : (body as Partial<Schema<'ViewCreate'>>).type
+    const type = current ? (current.type as Type) : body.type
     const user_id = await resolveOwnerId(writing, body.user_id)
     const owner = user_id === undefined ? (current?.user_id ?? null) : user_id
     if (name !== undefined && type !== undefined) await checkName(writing, { name, type, owner })

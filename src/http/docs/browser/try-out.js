@@ -1,6 +1,7 @@
 // @ts-check
 // "Try it out": loads Swagger UI at its first use, and shows its form for an operation.
 import { base, element } from './dom.js'
+import { startSwaggerUi } from './swagger.js'
 
 /** @typedef {import('./tag-documents.js').Operation} Operation */
 
@@ -16,17 +17,19 @@ function loaded(added) {
   })
 }
 
-/** @type {Promise<typeof import('./swagger.js')> | undefined} */
+/** @type {Promise<unknown> | undefined} */
 let loading
 
-/** Loads Swagger UI. A later call repeats a failed load. */
+/**
+ * Loads Swagger UI. A later call repeats a failed load. Own modules are imported by the page, because
+ * browsers do not repeat a failed `import()`.
+ */
 function loadSwaggerUi() {
   const style = new URL('try-out.css', import.meta.url).pathname
   loading ??= Promise.all([
-    import('./swagger.js'),
     loaded(element('link', { rel: 'stylesheet', href: style })),
     loaded(element('script', { src: `${base}/static/swagger-ui-bundle.js?v=SWAGGER_UI_VERSION` })),
-  ]).then(([module]) => module)
+  ])
   loading.catch(() => {
     loading = undefined
   })
@@ -51,7 +54,7 @@ export async function openTryOut({ found, button, inputs, form }) {
   button.setAttribute('aria-busy', 'true')
   button.textContent = 'Loading …'
   try {
-    const { startSwaggerUi } = await loadSwaggerUi()
+    await loadSwaggerUi()
     const place = element('div', {})
     form.replaceChildren(place)
     startSwaggerUi(place, found)
