@@ -1,11 +1,12 @@
 // Starts headless Chromium with pages that can reach only one server. Requests to other hosts are
 // refused and recorded.
 import { execFile } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { type Browser, type BrowserContext, chromium } from 'playwright-core'
+import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
 import { findInstalledBrowser, needing } from '../support/programs.ts'
 
 /** `describe` and `it` of the tests that need a browser. */
@@ -89,4 +90,15 @@ export async function watchedContext(browser: Browser, url: string): Promise<Wat
   })
   context.on('weberror', (error) => complaints.push(String(error.error())))
   return { context, elsewhere, complaints }
+}
+
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+
+/** Returns the violations of WCAG 2.1 A and AA that axe finds, with the first element of each. */
+export async function violationsIn(page: Page): Promise<string[]> {
+  // Playwright's evaluate bypasses the content security policy.
+  const found = await page.evaluate(`${axe};
+    axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'best-practice'], resultTypes: ['violations'] })
+      .then(({ violations }) => violations.map(({ id, nodes }) => id + ': ' + nodes[0].html.slice(0, 200)))`)
+  return found as string[]
 }

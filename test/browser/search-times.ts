@@ -10,7 +10,7 @@ export async function searchTimes(page: Page): Promise<number[]> {
   await page.locator('#search').fill('a')
   await page.locator('#result-0').waitFor()
   return page.evaluate(async (queries) => {
-    const [input, results] = [document.querySelector('#search'), document.querySelector('#results')]
+    const [input, results] = [document.querySelector('#search'), document.querySelector('#options')]
     if (!(input instanceof HTMLInputElement) || !results) throw new Error('The page has no search.')
     const times: number[] = []
     for (const query of queries) {

@@ -114,7 +114,7 @@ ${head}
 <header>
 <button id="menu" type="button" aria-expanded="false" aria-controls="sidebar" aria-label="Menu">☰</button>
 <a class="brand" href="${documentationPath}"><img src="${files}/favicon.svg" alt="" width="28" height="28">${name} <span>API ${escapeHtml(facts.apiVersion)}</span></a>
-<div class="search" role="search"><input id="search" type="search" role="combobox" aria-expanded="false" aria-controls="results" aria-autocomplete="list" autocomplete="off" spellcheck="false" aria-label="Search operations, parameters, guides, problem codes and events" placeholder="Search   /"><div id="results" role="listbox" aria-label="Results" hidden></div></div>
+<div class="search" role="search"><input id="search" type="search" role="combobox" aria-expanded="false" aria-controls="options" aria-autocomplete="list" autocomplete="off" spellcheck="false" aria-label="Search operations, parameters, guides, problem codes and events" placeholder="Search   /"><div id="results" hidden><p role="status" hidden></p><div id="options" role="listbox" aria-label="Results"></div><p hidden></p></div></div>
 <button id="theme" type="button" aria-label="Light or dark">◐</button>
 <button id="authorize" type="button">Authorize</button>
 </header>

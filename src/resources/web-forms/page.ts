@@ -20,7 +20,7 @@ function pageOf(form: PublicForm, { main, script, next }: Parts): Download {
 <head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">${
     next === undefined ? '' : `<meta http-equiv="refresh" content="0;url=${text(next)}">`
   }<title>${text(form.title)}</title><style>${style}</style></head>
-<body>${main}${script === '' ? '' : `<script>${script}</script>`}</body>
+<body><main>${main}</main>${script === '' ? '' : `<script>${script}</script>`}</body>
 </html>
 `
   const scripts = script === '' ? '' : ` script-src ${sourceHash(script)}; connect-src 'self';`

@@ -235,7 +235,8 @@ const optionOf = ({ entry, reason }, index) =>
 
 /** Adds the event listeners of the search field. */
 export function startSearch() {
-  const [input, results] = [byId('search'), byId('results')]
+  const [input, results, options] = [byId('search'), byId('results'), byId('options')]
+  const notes = results.querySelectorAll('p')
   let selected = -1
   let latest = 0
 
@@ -247,12 +248,12 @@ export function startSearch() {
   }
   /** @param {number} index */
   const select = (index) => {
-    const options = results.querySelectorAll('[role=option]')
-    if (options.length === 0) return
-    selected = (index + options.length) % options.length
-    for (const [at, option] of options.entries()) option.setAttribute('aria-selected', String(at === selected))
+    const all = options.querySelectorAll('[role=option]')
+    if (all.length === 0) return
+    selected = (index + all.length) % all.length
+    for (const [at, option] of all.entries()) option.setAttribute('aria-selected', String(at === selected))
     input.setAttribute('aria-activedescendant', `result-${selected}`)
-    options[selected].scrollIntoView({ block: 'nearest' })
+    all[selected].scrollIntoView({ block: 'nearest' })
   }
   const show = async () => {
     const turn = ++latest
@@ -269,9 +270,11 @@ export function startSearch() {
           ? `Results for “${instead.join(' ')}”:`
           : ''
     const after = more > 0 ? `${more} more; type another word.` : ''
-    /** @param {string} text */
-    const noteOf = (text) => (text ? [element('p', { role: 'status' }, text)] : [])
-    results.replaceChildren(...noteOf(before), ...shown, ...noteOf(after))
+    for (const [at, text] of [before, after].entries()) {
+      notes[at].textContent = text
+      notes[at].hidden = text === ''
+    }
+    options.replaceChildren(...shown)
     open(query !== '')
     if (shown.length > 0) select(0)
   }

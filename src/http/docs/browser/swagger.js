@@ -76,6 +76,19 @@ const resolving = (found) => () => ({
 })
 
 /**
+ * Gives names to the inputs of the form, for screen readers. Swagger UI gives them none.
+ * @param {HTMLElement} place
+ */
+function nameInputs(place) {
+  for (const input of place.querySelectorAll('input, select, textarea')) {
+    if (input.hasAttribute('aria-label') || input.closest('label')) continue
+    const row = input.closest('tr[data-param-name]')?.getAttribute('data-param-name')
+    const fallback = input.matches('textarea') ? 'Request body' : 'Media type'
+    input.setAttribute('aria-label', row ?? fallback)
+  }
+}
+
+/**
  * Shows the form of an operation.
  * @param {HTMLElement} place @param {Operation} found
  */
@@ -93,6 +106,7 @@ export function startSwaggerUi(place, found) {
     validatorUrl: null,
     requestInterceptor: prepareRequest,
   })
+  new MutationObserver(() => nameInputs(place)).observe(place, { childList: true, subtree: true })
   // Not the option `spec`, which serializes the document and parses it as YAML.
   ui.specActions.updateJsonSpec(emptyDocument)
   const schema = { type: 'http', scheme: 'bearer' }
