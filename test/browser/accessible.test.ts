@@ -1,4 +1,5 @@
-// Everyone can use the pages for people, in light and dark: axe finds no violation of WCAG 2.1 A and AA.
+// Everyone can use the pages for people, in light and dark: axe finds no violation of WCAG 2.1 A
+// and AA.
 import type { Page } from 'playwright-core'
 import { afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
 import { unsubscribeToken } from '../../src/resources/marketing/unsubscribe.ts'
