@@ -41,7 +41,7 @@ const table = {
   encoding: 'contentType headers:{header} style explode allowReserved',
   example: `$ref ${described} value! externalValue`,
   schema: `$ref $id $schema $anchor $comment title description externalDocs:docs ${lifetime} readOnly writeOnly
-    x-entity x-bytes x-hint x-derived x-areas x-typed-by type format x-value x-line x-explicit-null x-reference x-aliases! const! enum! pattern minLength maxLength
+    x-entity x-bytes x-hint x-derived x-areas x-typed-by type format x-value x-line x-strict x-explicit-null x-reference x-aliases! const! enum! pattern minLength maxLength
     multipleOf minimum exclusiveMinimum maximum exclusiveMaximum contentMediaType contentEncoding default!
     minItems maxItems uniqueItems items:schema prefixItems:[schema] contains:schema minContains maxContains
     unevaluatedItems:schema minProperties maxProperties required dependentRequired! propertyNames:schema

@@ -13,7 +13,8 @@ export const program = {
   strict: {
     name: 'ACCORD_STRICT',
     default: 'on',
-    meaning: 'off ignores unknown query parameters and body keys instead of refusing them.',
+    meaning:
+      'off ignores unknown query parameters and body keys instead of refusing them. Unknown conditions of a query, a view or an audience are refused in either mode.',
     parse: parsers.onOff,
   },
   compatV1: {

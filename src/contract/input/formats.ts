@@ -123,6 +123,7 @@ export function addFormats(ajv: Ajv): Ajv {
     },
   })
   ajv.addKeyword({ keyword: 'x-line', schemaType: 'boolean' })
+  ajv.addKeyword({ keyword: 'x-strict', schemaType: 'boolean' })
   ajv.addKeyword({ keyword: 'x-explicit-null', schemaType: 'boolean' })
   ajv.addKeyword({ keyword: 'x-reference', schemaType: 'string' })
   for (const keyword of ['x-entity', 'x-since', 'x-deprecated-on', 'x-sunset', 'x-replaced-by', 'x-alias'])

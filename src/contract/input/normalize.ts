@@ -21,6 +21,8 @@ export interface Shape extends Lifetime {
   'x-value'?: string
   /** Whether the text is a name in one line, in which tabs and line breaks become blanks. */
   'x-line'?: boolean
+  /** Whether unknown keys are refused in any mode, because without them more records match. */
+  'x-strict'?: boolean
   /** Whether an empty text is refused, because null removes a limit. */
   'x-explicit-null'?: boolean
   /** The entity of the record to which the value refers by its id or by an object with its name. */
@@ -204,7 +206,8 @@ const below = (place: Place, key: string, value: unknown): Place => ({
 
 const namesRecord = (value: unknown): boolean => isJsonObject(value) && Object.hasOwn(value, 'id') && value.id !== null
 
-function normalizeObject(value: Json, shape: Shape, place: Place, reading: Reading): Json {
+function normalizeObject(value: Json, shape: Shape, place: Place, outer: Reading): Json {
+  const reading = shape['x-strict'] ? { ...outer, strict: true } : outer
   const { properties } = shape
   if (!properties) return openTexts(value) as Json
   const { ignorable, path, found } = place
