@@ -263,17 +263,19 @@ export function ignorableOf(
   const keys = names.filter((name) => writable[name] === undefined)
   if (keys.length + nested.length === 0) return null
   const hints = keys.flatMap((key) => {
-    const hint = hintFor(key, shown[key], writable)
+    const hint = hintFor(document, key, shown[key], writable)
     return hint === undefined ? [] : [[key, hint] as const]
   })
   return { keys, nested: Object.fromEntries(nested), ...(hints.length > 0 && { hints: Object.fromEntries(hints) }) }
 }
 
 /**
- * Returns advice for a client that sends a read-only key: the text of `x-hint`, or the name of the
- * body key that takes the id or ids of the shown record.
+ * Returns advice for a client that sends a read-only key: the text of `x-hint`, the name of the
+ * body key that takes the id or ids of the shown record, or the reference that takes a record by
+ * this key, such as `sku`.
  */
 function hintFor(
+  document: ContractDocument,
   key: string,
   shown: SchemaObject | undefined,
   writable: Record<string, SchemaObject>,
@@ -282,7 +284,19 @@ function hintFor(
   if (typeof hint === 'string') return hint
   const ids = [`${key}_id`, `${key}_file_id`, `${key.replace(/s$/, '')}_ids`]
   const name = Object.keys(writable).find((each) => ids.includes(each) || each.endsWith(`_${key}_id`))
-  return name === undefined ? undefined : `send ${name}`
+  const references = Object.entries(writable).map(
+    ([name, each]) => [name, resolve(document, each) as SchemaObject] as const,
+  )
+  const example = references.find(([each]) => each === name)?.[1].examples?.find((each) => typeof each === 'object')
+  if (name !== undefined) return `send ${name}${example ? `, such as ${JSON.stringify(example)}` : ''}`
+  const takers = references.filter(
+    ([, { 'x-reference': entity, oneOf = [] }]) =>
+      entity !== undefined &&
+      oneOf.some((branch) =>
+        ((resolve(document, branch) as SchemaObject).required as string[] | undefined)?.includes(key),
+      ),
+  )
+  return takers.length === 1 ? `send ${takers[0]?.[0]}, such as {"${key}": …}` : undefined
 }
 
 /**

@@ -39,6 +39,58 @@ describe('a parameter of the query', () => {
   })
 })
 
+describe('a key of a body', () => {
+  const suggested = (meant: string) => `Unknown field. Did you mean \`${meant}\`?`
+
+  it.each([
+    ['/leads', 'amount', 'lead_value'],
+    ['/leads', 'leadValue', 'lead_value'],
+    ['/leads', 'name', 'title'],
+    ['/leads', 'owner', 'user_id'],
+    ['/contacts/persons', 'company', 'organization_id'],
+    ['/leads', 'contact_id', 'person_id'],
+    ['/leads', 'phase', 'lead_pipeline_stage_id'],
+    ['/leads', 'pipelineId', 'lead_pipeline_id'],
+    ['/leads', 'source_id', 'lead_source_id'],
+    ['/leads', 'labels', 'tag_ids'],
+    ['/leads', 'custom_fields', 'custom_attributes'],
+    ['/leads', 'external_id', 'external_ids'],
+    ['/contacts/persons', 'phone', 'contact_numbers'],
+    ['/contacts/persons', 'email', 'emails'],
+    ['/contacts/persons', 'first_name', 'name'],
+    ['/products', 'unit_price', 'price'],
+    ['/activities', 'start_date', 'schedule_from'],
+  ])('of %s that others call %s is named: %s', async (path, word, meant) => {
+    const { status, body } = await server.admin.post(path, { [word]: 'a' })
+    expect([status, body.errors[word]]).toEqual([422, [suggested(meant)]])
+  })
+
+  it('with an operator of a query parameter is shown in the form of a condition', async () => {
+    const { body } = await server.admin.post('/leads/query', { where: { 'lead_value[gte]': 1 } })
+    expect(body.errors).toEqual({ 'where.lead_value[gte]': [suggested('"lead_value": {"gte": …}')] })
+  })
+
+  it('may be a custom attribute, whose place is said', async () => {
+    const { body } = await server.admin.post('/leads', { title: 'A', industry: 'x' })
+    expect(body.errors).toEqual({ industry: ['Unknown field. Custom attributes stand in `custom_attributes`.'] })
+    const list = await server.admin.get('/leads', { query: { 'industry[not]': '1' } })
+    const sentence = 'Unknown parameter. A custom attribute is filtered by `custom_attributes[code]`.'
+    expect(list.body.errors).toEqual({ 'query.industry[not]': [sentence] })
+  })
+
+  it.each(['a@example.com', 'Ada', true, ['a']])(
+    'that names a record takes no %j, and the error shows how',
+    async (sent) => {
+      const { body } = await server.admin.post('/leads', { title: 'A', person_id: sent })
+      expect(body.errors).toEqual({
+        person_id: [
+          'Must be an id, or an object with email or external_id or name, such as {"email":"ada@example.com"}.',
+        ],
+      })
+    },
+  )
+})
+
 describe('a method', () => {
   it.each([
     ['PATCH', '/leads/1', 'It knows GET, PUT, DELETE. Did you mean PUT? It changes what is sent and leaves the rest.'],

@@ -36,7 +36,9 @@ describe('createView', () => {
     expect((await server.admin.put(at, { where, name: 'Open' })).body.data).toMatchObject({ where, version: 2 })
     expect((await server.admin.put(at, { where, name: 'Open' })).body.data).toMatchObject({ version: 2 })
     expect((await server.admin.put(at, { type: 'leads' })).body.data).toMatchObject({ version: 2 })
-    expect((await server.admin.put(at, { type: 'persons' })).body.errors).toEqual({ type: ['It cannot change.'] })
+    expect((await server.admin.put(at, { type: 'persons' })).body.errors).toEqual({
+      type: ['A view keeps its type; save another view.'],
+    })
     expect((await server.admin.delete(at)).status).toBe(200)
     expect((await server.admin.get(at)).status).toBe(404)
     const names = (await server.admin.get(`${at}/history`)).body.data.map(({ name }: { name: string }) => name)
@@ -45,7 +47,12 @@ describe('createView', () => {
 
   it.each<[string, object, string, string]>([
     ['a misspelled field', { lead_valu: 1 }, 'where.lead_valu', 'Unknown field. Did you mean `lead_value`?'],
-    ['a field of another type', { and: [{ email: 'x' }] }, 'where.and.0.email', 'Unknown field.'],
+    [
+      'a field of another type',
+      { and: [{ email: 'x' }] },
+      'where.and.0.email',
+      'Unknown field. Custom attributes stand in `custom_attributes`.',
+    ],
     ['an unknown attribute', { custom_attributes: { size: 1 } }, 'where.custom_attributes.size', 'Unknown attribute.'],
     ['a wrong value', { lead_value: { gte: 'much' } }, 'where.lead_value.gte', 'Must be a number.'],
     ['a text without letters', { title: { contains: "'" } }, 'where.title.contains', 'Must have a letter or a digit.'],

@@ -43,6 +43,19 @@ export const mediaTypeOf = ({ headers }: Pick<Call, 'headers'>): string | undefi
     .toLowerCase()
 
 /**
+ * Returns the fault that `JSON.parse` found, with its line and column. Messages that repeat a part
+ * of the body are left out, because it may be a secret.
+ */
+function jsonFault(message: string, text: string): string {
+  if (message.startsWith('Unexpected end')) return 'The body is not valid JSON: it ends too early.'
+  const [, what = '', position = ''] = /^([A-Z][^\n]{1,60}?) (?:in|after) JSON at position (\d+)/.exec(message) ?? []
+  if (what === '') return 'The body is not valid JSON.'
+  const before = text.slice(0, Number(position)).split('\n')
+  const fault = `${what.slice(0, 1).toLowerCase()}${what.slice(1)}`
+  return `The body is not valid JSON at line ${before.length}, column ${(before.at(-1)?.length ?? 0) + 1}: ${fault}.`
+}
+
+/**
  * Parses a JSON object or list. Throws 400 for any other text, and for nesting deeper than
  * `maxDepth`; 413 for more values than `most`.
  */
@@ -52,7 +65,7 @@ export function parseJson(text: string, most: number): Required<ParsedBody> {
   try {
     value = JSON.parse(text)
   } catch (cause) {
-    throw new Problem('malformed_json', 'The body is not valid JSON.', { cause })
+    throw new Problem('malformed_json', jsonFault(String((cause as Error).message), text), { cause })
   }
   if (typeof value !== 'object' || value === null) throw new Problem('malformed_json')
   if (depth(value) > maxDepth)

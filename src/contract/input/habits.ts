@@ -63,6 +63,43 @@ export function relatedFilter(word: string, known: Iterable<string>): string | u
 
 const maxLength = 100
 
-/** Returns `ids` for another name of the list of a mass operation, or undefined. */
-export const habitualKey = (word: string, known: readonly string[]): string | undefined =>
-  known.includes('ids') && /(^|_)(ids?|indices|records)$/.test(snakeOf(word)) ? 'ids' : undefined
+/** Keys of bodies, each with its names in other APIs. */
+const keys: Readonly<Record<string, readonly string[]>> = {
+  lead_value: ['amount', 'value', 'deal_value', 'deal_amount', 'opportunity_value', 'revenue', 'budget'],
+  price: ['amount', 'unit_price', 'cost'],
+  contact_numbers: ['phone', 'phones', 'phone_number', 'phone_numbers', 'telephone', 'mobile', 'tel'],
+  emails: ['email', 'mail', 'email_address', 'email_addresses'],
+  title: ['name', 'subject', 'summary', 'topic'],
+  name: ['title', 'full_name', 'fullname', 'display_name', 'first_name', 'last_name', 'label'],
+  subject: ['title', 'name'],
+  user_id: ['owner', 'owner_id', 'assignee', 'assignee_id', 'assigned_to', 'assigned_user_id', 'responsible_id'],
+  organization_id: ['company', 'company_id', 'account', 'account_id', 'org', 'org_id', 'organisation'],
+  organization_name: ['company_name', 'account_name'],
+  person_id: ['contact', 'contact_id', 'customer', 'customer_id', 'client', 'client_id'],
+  person: ['contact', 'customer'],
+  lead_pipeline_stage_id: ['status', 'phase', 'step'],
+  expected_close_date: ['close_date', 'closing_date', 'due_date', 'deadline'],
+  description: ['note', 'notes', 'comment', 'comments', 'details', 'body', 'text'],
+  comment: ['note', 'notes', 'description', 'body', 'text'],
+  job_title: ['position', 'role', 'title'],
+  tag_ids: ['label', 'labels', 'label_ids'],
+  custom_attributes: ['custom_fields', 'properties', 'attributes', 'fields', 'custom', 'extra', 'metadata'],
+  external_ids: ['external_id', 'foreign_id', 'remote_id'],
+  schedule_from: ['start', 'starts_at', 'start_date', 'start_time', 'begin'],
+  schedule_to: ['end', 'ends_at', 'end_date', 'end_time', 'due_at'],
+}
+const keysByHabit = new Map<string, string[]>()
+for (const [key, habits] of Object.entries(keys))
+  for (const habit of habits) keysByHabit.set(habit, [...(keysByHabit.get(habit) ?? []), key])
+
+/**
+ * Returns the key in `known` that a key in the style of another API means, or undefined: the list
+ * of a mass operation, a name of other APIs, another case, or a reference without its `_id`.
+ */
+export function habitualKey(word: string, known: readonly string[]): string | undefined {
+  const snake = snakeOf(word.slice(0, maxLength))
+  if (known.includes('ids') && /(^|_)(ids?|indices|records)$/.test(snake)) return 'ids'
+  const id = `${snake.replace(/_id$/, '')}_id`
+  const guesses = [...(keysByHabit.get(snake) ?? []), snake, id, `${snake.replace(/s$/, '')}_ids`]
+  return guesses.find((guess) => guess !== word && known.includes(guess)) ?? known.find((key) => key.endsWith(`_${id}`))
+}

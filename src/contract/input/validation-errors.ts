@@ -97,7 +97,7 @@ function withoutChoices(findings: readonly ErrorObject[], more: readonly Finding
 }
 
 /**
- * Reduces the errors of an object in the place of an id (`x-reference`). Each branch but the first,
+ * Reduces the errors of a value in the place of an id (`x-reference`). Each branch but the first,
  * the id, is an object with one required key. Keeps the errors of the branch whose key was sent, or
  * else one error that lists the keys.
  */
@@ -106,8 +106,19 @@ function withoutReferences(findings: readonly ErrorObject[], more: readonly Find
   for (const union of findings) {
     const { data, instancePath: at, keyword, parentSchema, schema } = union
     const isObject = typeof data === 'object' && data !== null && !Array.isArray(data)
-    if (keyword !== 'oneOf' || !parentSchema || !('x-reference' in parentSchema) || !isObject) continue
+    if (keyword !== 'oneOf' || !parentSchema || !('x-reference' in parentSchema)) continue
     const ofReference = rest.filter((each) => each !== union && each.instancePath === at)
+    const { examples } = parentSchema
+    if (!isObject) {
+      // The number may be too small; any other value has the wrong type for each branch.
+      if (ofReference.some(({ keyword }) => keyword !== 'type')) continue
+      const keys = ofReference.flatMap(({ parentSchema }) => (parentSchema?.required as string[] | undefined) ?? [])
+      rest = rest.flatMap((each) => {
+        if (each === union) return [{ ...union, keyword: 'reference', params: { keys, examples } }]
+        return ofReference.includes(each) ? [] : [each]
+      })
+      continue
+    }
     const missing = ofReference.flatMap(({ keyword, params }) => (keyword === 'required' ? params.missingProperty : []))
     const isSent = missing.length < (schema as unknown[]).length - 1
     const sent = ofReference.filter(
@@ -118,7 +129,7 @@ function withoutReferences(findings: readonly ErrorObject[], more: readonly Find
     const field = `${fieldName(union, [])}.`
     const isTold = isSent || more.some(([name]) => name.startsWith(field))
     rest = rest.flatMap((each) => {
-      if (each === union) return isTold ? [] : [{ ...union, keyword: 'reference', params: { keys: missing } }]
+      if (each === union) return isTold ? [] : [{ ...union, keyword: 'reference', params: { keys: missing, examples } }]
       return ofReference.includes(each) && !(isSent && sent.includes(each)) ? [] : [each]
     })
   }
@@ -214,9 +225,12 @@ const plainSentences: Record<string, string> = {
 /** The maximum length of an example in an error sentence. */
 const maxExample = 80
 
-/** Returns the first example as JSON if it is a short object, or undefined. */
-export function shortExample([example]: readonly unknown[]): string | undefined {
-  const text = typeof example === 'object' && example !== null ? JSON.stringify(example) : ''
+const isObject = (value: unknown): boolean => typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** Returns the first example that is an object as JSON if it is short, or undefined. */
+export function shortExample(examples: readonly unknown[]): string | undefined {
+  const example = examples.find(isObject)
+  const text = example === undefined ? '' : JSON.stringify(example)
   return text.startsWith('{') && text.length <= maxExample ? text : undefined
 }
 
@@ -224,11 +238,22 @@ function unknownKey({ params, parentSchema, instancePath }: ErrorObject, related
   const known = Object.keys((parentSchema?.properties ?? {}) as object)
   const word = String(params.additionalProperty)
   const isQuery = instancePath === '/query'
+  const [, field = '', operator = ''] = /^(\w+)\[(\w+)\]$/.exec(word) ?? []
+  if (!isQuery && known.includes(field)) return `Unknown field. Did you mean \`"${field}": {"${operator}": …}\`?`
   const habit = isQuery ? habitual(word, known) : habitualKey(word, known)
   const reference = isQuery && habit === undefined ? relatedFilter(word, known) : undefined
   const meant = habit ?? reference
-  const hint = meant === undefined ? didYouMean(word, known) : ` Did you mean \`${meant}\`?`
+  const hint =
+    meant === undefined ? didYouMean(word, known) || attributeHint(isQuery, known) : ` Did you mean \`${meant}\`?`
   return `Unknown ${isQuery ? 'parameter' : 'field'}.${hint}${reference === undefined ? '' : related}`
+}
+
+/** Says where custom attributes stand, if the request takes any. */
+function attributeHint(isQuery: boolean, known: readonly string[]): string {
+  if (!known.includes('custom_attributes')) return ''
+  return isQuery
+    ? ' A custom attribute is filtered by `custom_attributes[code]`.'
+    : ' Custom attributes stand in `custom_attributes`.'
 }
 
 const counted = (count: unknown, one: string, several: string): string => `${count} ${count === 1 ? one : several}`
@@ -238,8 +263,11 @@ function sentenceFor(finding: ErrorObject, related: string): string {
   switch (keyword) {
     case 'choice':
       return `Send either ${(params.keys as string[]).join(' or ')}.`
-    case 'reference':
-      return `Must be an id, or an object with ${(params.keys as string[]).join(' or ')}.`
+    case 'reference': {
+      const example = shortExample((params.examples as unknown[] | undefined) ?? [])
+      const such = example === undefined ? '' : `, such as ${example}`
+      return `Must be an id, or an object with ${(params.keys as string[]).join(' or ')}${such}.`
+    }
     case 'additionalProperties':
       return unknownKey(finding, related)
     case 'type': {

@@ -11,8 +11,8 @@ export const problemCodes = {
   ],
   unauthenticated: [
     401,
-    'No valid bearer token was sent.',
-    'Sign in with POST /api/admin/login and send `Authorization: Bearer <token>`.',
+    'No valid bearer token was sent. Send `Authorization: Bearer <token>`.',
+    'Sign in with POST /api/admin/login for a token; other headers, such as `X-Api-Key`, are not read.',
   ],
   invalid_credentials: [401, 'These credentials do not match our records.', 'Check e-mail address and password.'],
   stateful_domain_mismatch: [
