@@ -25,7 +25,10 @@ const statusHint = 'Read-only: follows the stage; send lead_pipeline_stage_id.'
 describe('createLead', () => {
   it('refuses what only replies have, and says what to send instead', async () => {
     const { status, body } = await server.admin.post('/leads', { title: 'Deal', lead_value: 1, status: 2, source: {} })
-    expect([status, body.errors]).toEqual([422, { status: [statusHint], source: ['Read-only: send lead_source_id, such as {"name":"Web"}.'] }])
+    expect([status, body.errors]).toEqual([
+      422,
+      { status: [statusHint], source: ['Read-only: send lead_source_id, such as {"name":"Web"}.'] },
+    ])
     const copy = await server.admin.post('/leads', await created())
     expect([copy.status, copy.body.errors.created_at]).toEqual([422, ['Read-only: the server sets it.']])
   })

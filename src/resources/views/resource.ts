@@ -49,7 +49,8 @@ export const views = defineResource({
   toRow: async (body, writing) => {
     const { name, where, group_ids } = body
     const { current, errors } = writing
-    if (current && body.type !== undefined && body.type !== current.type) errors.invalid('type', 'A view keeps its type; save another view.')
+    if (current && body.type !== undefined && body.type !== current.type)
+      errors.invalid('type', 'A view keeps its type; save another view.')
     // The schema may have refused the type of a new view.
     const type = current ? (current.type as Type) : body.type
     const user_id = await resolveOwnerId(writing, body.user_id)
