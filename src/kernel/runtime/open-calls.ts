@@ -23,8 +23,8 @@ export const credentialIdOf = ({ token, session }: Opener): string =>
 export const retryLater = { 'retry-after': '15' }
 
 /**
- * Counts a call of a token or session and of its user. Returns a function that ends the call. Throws
- * 429 when the token or session, or the user, has the maximum number open already.
+ * Counts a call of a token or session and of its user. Returns a function that ends the call.
+ * Throws 429 when the token or session, or the user, has the maximum number open already.
  */
 export function countOpenCall(
   open: OpenCalls,
