@@ -9,6 +9,7 @@ import { collectDeleteHooks } from './kernel/history/delete-hooks.ts'
 import type { EventEntity, Sight } from './kernel/query/event-visibility.ts'
 import type { Resource } from './kernel/resource/definition.ts'
 import type { NamedFinders } from './kernel/resource/named-references.ts'
+import { findTyped } from './kernel/resource/typed-references.ts'
 import { handlers as account } from './resources/account/handlers.ts'
 import { handlers as accountSessions } from './resources/account/sessions.ts'
 import { deleteHooks as activitiesDeleteHooks } from './resources/activities/delete-hooks.ts'
@@ -60,6 +61,7 @@ import { publicGuards as webFormGuards, handlers as webFormHandlers } from './re
 import { handlers as deliveryHandlers } from './resources/webhooks/handlers.ts'
 import { handlers as webhookHandlers } from './resources/webhooks/resource.ts'
 import { handlers as workflowHandlers } from './resources/workflows/handlers.ts'
+import { entityOfTest } from './resources/workflows/test-workflow.ts'
 import * as defined from './resources.ts'
 
 const { activities, emails, leads, organizations, persons, products, quotes } = defined
@@ -178,8 +180,11 @@ export const examiners: Examiners = Object.assign(
   ...[...resources.values()].map(({ examiners }) => examiners),
 )
 
-/** Finds the records that a body names, for entities without a resource of their own. */
-export const namedFinders: NamedFinders = { stages: findNamedStage }
+/** Finds the records that a body names, for stages and where the schema does not tell the type. */
+export const namedFinders: NamedFinders = {
+  stages: findNamedStage,
+  records: findTyped({ [operations.testWorkflow.path]: entityOfTest }),
+}
 
 /**
  * Checks by path of a record, or of a link below a record. A check throws 404 when the caller may

@@ -129,14 +129,25 @@ const lowerBounds = ['minLength', 'minimum', 'exclusiveMinimum', 'minItems', 'mi
 const upperBounds = ['maxLength', 'maximum', 'exclusiveMaximum', 'maxItems', 'maxProperties']
 const marks = ['uniqueItems', 'x-explicit-null', 'dependentRequired', 'pattern', 'multipleOf', 'contains']
 
+/** Returns whether values of the schema can break a limit. Null, for one, has no minimum. */
+function isLimited(schema: SchemaObject, key: string): boolean {
+  const types = typesOf(schema)
+  if (types.length === 0) return true
+  if (/Length$|^pattern$/.test(key)) return types.includes('string')
+  if (/imum$|^multipleOf$/i.test(key)) return types.includes('integer') || types.includes('number')
+  return true
+}
+
 /** Finds limits that are narrower than before. */
 function compareLimits({ all, place, old, fresh }: Pair): void {
-  const tell = (key: string): void =>
-    void all.changes.push({
+  const tell = (key: string): void => {
+    if (!isLimited(old, key)) return
+    all.changes.push({
       where: place,
       what: `has ${key} ${JSON.stringify(fresh[key])}, not ${JSON.stringify(old[key]) ?? 'none'}`,
       breaks: `Go on taking what was valid: restore \`${key}\`, or shorten and round such values in the handler.`,
     })
+  }
   const isNarrower = (key: string, sign: 1 | -1): boolean =>
     typeof fresh[key] === 'number' &&
     (typeof old[key] !== 'number' || sign * (fresh[key] as number) > sign * (old[key] as number))
@@ -201,8 +212,17 @@ function compareBranches({ all, place, direction, old, fresh }: Pair): void {
     return tried.changes.every(({ breaks }) => breaks === undefined)
   }
   if (was.length === is.length && was.length > 0) {
+    const { length } = all.changes
     for (const [index, branch] of was.entries())
       compareSchemas(all, named(place, `(${index + 1})`), direction, branch, is[index])
+    const isBroken = all.changes.slice(length).some(({ breaks }) => breaks !== undefined)
+    // Another branch may take what the branch at this position took.
+    const isMoved =
+      isBroken &&
+      direction === 'requests' &&
+      fresh.allOf === undefined &&
+      was.every((branch) => is.some((each) => fits(branch, each)))
+    if (isMoved) all.changes.length = length
     return
   }
   const lost = was.filter((branch) => !is.some((each) => fits(branch, each)))

@@ -194,6 +194,22 @@ describe('a change that breaks nothing', () => {
     expect(gate(fresh(), now)).toEqual([])
   })
 
+  it('may take in another branch of a union what a branch took', () => {
+    const union = (...branches: Json[]): Json => {
+      const document = fresh()
+      schema(document, 'LeadCreate').properties.lost_reason = { oneOf: branches }
+      return document
+    }
+    const [id, none] = [{ type: 'integer', minimum: 1 }, { type: 'null' }]
+    const [both, named] = [
+      { ...id, type: ['integer', 'null'] },
+      { type: 'object', required: ['name'] },
+    ]
+    expect(gate(union(id, none), union(both, named))).toEqual([])
+    expect(gate(union(id, none), union(id, named))).not.toEqual([])
+    expect(gate(union(both, named), union(id, named))).not.toEqual([])
+  })
+
   const since = { type: 'string', 'x-since': '1.1.0' }
 
   it('must say since when a new part exists', () => {

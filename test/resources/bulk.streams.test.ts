@@ -9,6 +9,7 @@ import type { Schema } from '../../src/contract/types.ts'
 import { startServer, type TestServer } from '../support/app.ts'
 import { newName } from '../support/names.ts'
 import { until } from '../support/until.ts'
+import { addUser } from '../support/viewers.ts'
 
 type Answer = Schema<'BulkAnswer'>
 
@@ -217,6 +218,69 @@ describe('a bulk write with an Idempotency-Key', () => {
     expect(second.body.code).toBe('idempotency_in_flight')
     first.sending.end()
     await first.over
+  })
+})
+
+describe('the bulk writes of a caller', () => {
+  /** Opens bulk writes that are under way: each has answered a line and waits for more. */
+  async function underWay(token: string, count: number): Promise<Stream[]> {
+    const streams = Array.from({ length: count }, () => open({}, { token }))
+    for (const { sending } of streams) sending.write(lead(newName('Open')))
+    await until(() => streams.every(({ answers }) => answers.length === 1))
+    return streams
+  }
+  const sendLine = (token: string, title: string, headers: Record<string, string> = {}) =>
+    server.anonymous.post('/bulk', lead(title), {
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/x-ndjson', ...headers },
+    })
+  const newToken = async (): Promise<string> => (await server.as(1, ['*'])).token ?? ''
+
+  it('are at most five of a token; another one writes nothing until one has ended', async () => {
+    const token = await newToken()
+    const five = await underWay(token, 5)
+    const [title, key] = [newName('Sixth'), { 'idempotency-key': randomUUID() }]
+    const sixth = await sendLine(token, title, key)
+    expect([sixth.status, sixth.headers['retry-after'], sixth.body.code]).toEqual([429, '15', 'rate_limited'])
+    expect(sixth.body.detail).toBe('A token can send 5 bulk writes at a time.')
+    expect((await sendLine(token, title, { 'accord-dry-run': 'true' })).status).toBe(429)
+    expect((await sendLine(await newToken(), newName('Other'))).status).toBe(200)
+    expect(await titles(title)).toEqual([])
+    five[0]?.sending.end()
+    await five[0]?.over
+    expect((await sendLine(token, title, key)).status).toBe(200)
+    expect(await titles(title)).toEqual([title])
+    for (const { sending } of five) sending.destroy()
+    await until(async () => (await underWay(token, 5)).length === 5)
+  })
+
+  it('count no longer once their client has gone or they were refused', async () => {
+    const token = await newToken()
+    const key = { 'idempotency-key': randomUUID() }
+    const first = open(key, { token })
+    first.sending.write(lead(newName('Keyed')))
+    await until(() => first.answers.length === 1)
+    for (let sent = 0; sent < 10; sent++)
+      expect((await sendLine(token, newName('Again'), key)).body.code).toBe('idempotency_in_flight')
+    for (let sent = 0; sent < 10; sent++) {
+      const early = open({}, { token })
+      await new Promise((resolve) => early.sending.once('socket', (socket) => socket.once('connect', resolve)))
+      early.sending.destroy()
+      await early.over
+    }
+    await until(async () => (await sendLine(token, newName('After'))).status === 200)
+    first.sending.end()
+    await first.over
+  })
+
+  it('are at most twenty of a user', async () => {
+    const { id } = await addUser(server, newName('Sender'))
+    const tokens = await Promise.all([1, 2, 3, 4, 5].map(async () => (await server.as(id, ['*'])).token ?? ''))
+    const streams: Stream[] = []
+    for (const token of tokens.slice(0, 4)) streams.push(...(await underWay(token, 5)))
+    const refused = await sendLine(tokens[4] ?? '', newName('More'))
+    expect([refused.status, refused.body.detail]).toEqual([429, 'A user can send 20 bulk writes at a time.'])
+    for (const { sending } of streams) sending.destroy()
+    await until(async () => (await sendLine(tokens[4] ?? '', newName('More'))).status === 200)
   })
 })
 

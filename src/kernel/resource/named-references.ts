@@ -25,7 +25,7 @@ export interface NamingRequest {
 /** Returns the id of the record, or a sentence that says why there is none. */
 export type FindNamed = (
   ctx: Context,
-  named: { key: 'name' | 'code'; text: string },
+  named: { key: RecordKey | 'code'; text: string },
   around: NamingRequest & { beside: Record<string, unknown> },
 ) => Promise<number | string>
 
@@ -61,11 +61,11 @@ export async function findNamed(
   // These may depend on references beside them, such as a stage on its pipeline.
   for (const reference of named) {
     const finder = finders[reference.entity]
-    const key = Object.hasOwn(reference.value, 'code') ? 'code' : 'name'
-    const text = reference.value[key]
+    const [[key, text] = []] = Object.entries(reference.value)
     if (!finder || typeof text !== 'string') continue
     const { path, params, body } = request
-    set(reference, await finder(ctx, { key, text }, { path, params, body, beside: parentOf(body, reference.path) }))
+    const around = { path, params, body, beside: parentOf(body, reference.path) }
+    set(reference, await finder(ctx, { key: key as RecordKey, text }, around))
   }
   return found
 }

@@ -21,20 +21,24 @@ const maxTried = 1000
 const bulkWrite: Handler<'bulkWrite'> = inSteps(async (ctx: Context, { query }: HandlerInput<'bulkWrite'>) => {
   if (!ctx.sent) throw new Error('A bulk write needs a body of lines.')
   const stopsOnRefusal = query.on_error === 'stop'
-  const key = await reserveOwn(ctx, { stopsOnRefusal })
-  const run: Run = { ctx, key, stopsOnRefusal, reader: createLineReader(ctx.sent.lines) }
+  const reader = createLineReader(ctx.sent.lines)
+  const leave = enterBulkWrite(ctx, () => reader.stop())
+  const key = await reserveOwn(ctx, { stopsOnRefusal }).catch((error: unknown) => {
+    leave()
+    throw error
+  })
+  const run: Run = { ctx, key, stopsOnRefusal, reader }
   const headers: Record<string, string> = { 'cache-control': 'no-store', 'x-accel-buffering': 'no' }
   if (key?.isKnown) headers['idempotency-replayed'] = 'true'
   if (ctx.dryRun) headers['accord-dry-run'] = 'true'
-  const body = closing(run, answers(run))
+  const body = closing(run, leave, answers(run))
   return download({ mediaType: 'application/x-ndjson', disposition: 'inline', headers, body })
 })
 
 export const handlers = { bulkWrite } satisfies Partial<Handlers>
 
 /** Releases what the run holds at its end, also when the client goes before the first answer. */
-function closing({ ctx, reader, key }: Run, texts: AsyncGenerator<string>): AsyncIterable<string> {
-  const leave = enterBulkWrite(ctx.services, () => reader.stop())
+function closing({ reader, key }: Run, leave: () => void, texts: AsyncGenerator<string>): AsyncIterable<string> {
   const close = async (): Promise<void> => {
     leave()
     reader.close()

@@ -1,18 +1,28 @@
 // The bulk writes of this server that are under way. They end when the server closes, because a
-// client may send lines for hours.
-import type { Services } from '../../kernel/context.ts'
+// client may send lines for hours. A caller has a limited number of them.
+import type { Context, Services } from '../../kernel/context.ts'
+import { countOpenCall, type OpenCalls } from '../../kernel/runtime/open-calls.ts'
 import { perOwner } from '../../kernel/runtime/per-owner.ts'
 
-const openOf = perOwner((_services: Services) => new Set<() => void>())
+const limits = { perToken: 5, perUser: 20, verb: 'send', nouns: 'bulk writes' }
 
-/** Remembers how to end a bulk write. Returns a function that forgets it. */
-export function enterBulkWrite(services: Services, stop: () => void): () => void {
-  const open = openOf(services)
-  open.add(stop)
-  return () => void open.delete(stop)
+const openOf = perOwner((_services: Services) => ({ stops: new Set<() => void>(), counts: new Map() as OpenCalls }))
+
+/**
+ * Remembers how to end a bulk write. Returns a function that forgets it. Throws 429 when the caller
+ * has too many under way.
+ */
+export function enterBulkWrite(ctx: Context, stop: () => void): () => void {
+  const { stops, counts } = openOf(ctx.services)
+  const release = countOpenCall(counts, ctx, limits)
+  stops.add(stop)
+  return () => {
+    stops.delete(stop)
+    release()
+  }
 }
 
 /** Ends all bulk writes after the batch that they are carrying out. */
 export function endBulkWrites(services: Services): void {
-  for (const stop of openOf(services)) stop()
+  for (const stop of openOf(services).stops) stop()
 }

@@ -73,9 +73,12 @@ function didOf(
   status: number,
   events: readonly AccordEvent[],
 ): Schema<'BulkDid'> {
-  if (op === 'delete') return status === 202 ? 'deferred' : 'deleted'
-  const isNew = ({ name, entityType, entityId }: AccordEvent): boolean =>
-    name.endsWith('.create.after') && entityType === type && entityId === id
-  if (events.some(isNew)) return 'created'
+  const has = (verb: string): boolean =>
+    events.some(
+      ({ name, entityType, entityId }) => name.endsWith(`.${verb}.after`) && entityType === type && entityId === id,
+    )
+  if (op === 'delete' && status === 202) return 'deferred'
+  if (has('delete')) return 'deleted'
+  if (has('create')) return 'created'
   return events.every(({ before, changed }) => before && changed?.length === 0) ? 'unchanged' : 'updated'
 }

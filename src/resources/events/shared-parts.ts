@@ -7,9 +7,10 @@ import { LRUCache } from 'lru-cache'
 import type { Schema } from '../../contract/types.ts'
 import { renewed } from '../../kernel/auth/sessions.ts'
 import type { Context, Services } from '../../kernel/context.ts'
+import { credentialIdOf } from '../../kernel/runtime/open-calls.ts'
 import { perOwner } from '../../kernel/runtime/per-owner.ts'
 import { readEntries } from './read-log.ts'
-import { passOf, readerIdOf } from './streams.ts'
+import { passOf } from './streams.ts'
 
 /** The text of some events, and the position after them. `text` is null when there are none. */
 export interface StreamPart {
@@ -55,7 +56,7 @@ const shared = perOwner((services: Services): Shared => {
 /**
  * Identifies a caller. A token may be limited to networks, and a session to pages of known hosts.
  */
-const callerKey = (ctx: Context): string => `${readerIdOf(ctx)} ${ctx.ip} ${ctx.requestOrigin}`
+const callerKey = (ctx: Context): string => `${credentialIdOf(ctx)} ${ctx.ip} ${ctx.requestOrigin}`
 
 /** Stores the rights of a caller who has just been authenticated, for `renewedCaller`. */
 export function rememberCaller(ctx: Context): void {

@@ -7,7 +7,7 @@ import type { Context } from '../../kernel/context.ts'
 import { type Download, download } from '../../kernel/files/download.ts'
 import { placed } from '../../kernel/resource/export.ts'
 import { nextPart, rememberCaller, renewedCaller } from './shared-parts.ts'
-import { joinStreams, readerIdOf } from './streams.ts'
+import { joinStreams } from './streams.ts'
 
 /**
  * The maximum number of events per batch. The stream reads a batch only after the client has
@@ -41,7 +41,7 @@ export function followEvents(
 ): Download {
   rememberCaller(ctx)
   const alarm = createAlarm(beatMs, () => release())
-  const stream = { reader: readerIdOf(ctx), userId: ctx.user?.id ?? null, wake: alarm.ring, end: alarm.end }
+  const stream = { reader: ctx, wake: alarm.ring, end: alarm.end }
   const leave = joinStreams(ctx.services, stream, lookMs)
   const release = (): void => {
     leave()

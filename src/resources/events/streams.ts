@@ -3,30 +3,27 @@
 // processes.
 
 import { setImmediate } from 'node:timers/promises'
-import type { Context, Services } from '../../kernel/context.ts'
+import type { Services } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
+import { countOpenCall, type OpenCalls, type Opener, retryLater } from '../../kernel/runtime/open-calls.ts'
 import { perOwner } from '../../kernel/runtime/per-owner.ts'
 import { newestEvent } from '../../kernel/write/event-log.ts'
 
-const maxPerReader = 5
-const maxPerUser = 50
+const limits = { perToken: 5, perUser: 50, verb: 'follow', nouns: 'streams' }
 /** The maximum number of streams of this process. Each stream has a connection of its own. */
 const maxInAll = 8_000
 /** The number of streams to wake before other requests run. */
 const perTurn = 25
 
 export interface Stream {
-  /** The token or session that reads the stream, for example `token 7`. */
-  reader: string
-  userId: number | null
+  reader: Opener
   wake(): void
   end(): void
 }
 
 interface Streams {
   open: Set<Stream>
-  /** The number of streams of each reader and of each user. */
-  counts: Map<string, number>
+  counts: OpenCalls
   /** The number of times that the streams were woken. */
   passes: number
   /** Stops waking the streams. Undefined while no stream is open. */
@@ -36,9 +33,6 @@ interface Streams {
 const streamsOf = perOwner(
   (_services: Services): Streams => ({ open: new Set(), counts: new Map(), passes: 0, rest: undefined }),
 )
-
-export const readerIdOf = ({ token, session }: Context): string =>
-  token ? `token ${token.id}` : `session ${session?.id}`
 
 /** Returns a number that changes whenever the streams are woken. */
 export const passOf = (services: Services): number => streamsOf(services).passes
@@ -50,29 +44,16 @@ export const passOf = (services: Services): number => streamsOf(services).passes
 export function joinStreams(services: Services, stream: Stream, pollMs: number): () => void {
   const streams = streamsOf(services)
   const { open, counts } = streams
-  const keys = [stream.reader, `user ${stream.userId}`] as const
-  const refuse = (code: 'rate_limited' | 'unavailable', sentence: string) =>
-    new Problem(code, sentence, { headers: { 'retry-after': '15' } })
-  if ((counts.get(keys[0]) ?? 0) >= maxPerReader)
-    throw refuse('rate_limited', `A token can follow ${maxPerReader} streams at a time.`)
-  if ((counts.get(keys[1]) ?? 0) >= maxPerUser)
-    throw refuse('rate_limited', `A user can follow ${maxPerUser} streams at a time.`)
-  if (open.size >= maxInAll) throw refuse('unavailable', 'The server has too many open event streams.')
-  const count = (change: number): void => {
-    for (const key of keys) {
-      const next = (counts.get(key) ?? 0) + change
-      if (next > 0) counts.set(key, next)
-      else counts.delete(key)
-    }
-  }
+  if (open.size >= maxInAll)
+    throw new Problem('unavailable', 'The server has too many open event streams.', { headers: retryLater })
+  const release = countOpenCall(counts, stream.reader, limits)
   open.add(stream)
   // While no stream was open, no event was counted as a pass.
   streams.passes++
-  count(1)
   streams.rest ??= watch(services, streams, pollMs)
   return () => {
     if (!open.delete(stream)) return
-    count(-1)
+    release()
     if (open.size > 0) return
     streams.rest?.()
     streams.rest = undefined

@@ -8,7 +8,8 @@ import { defaultPipelineId } from '../pipelines/moves.ts'
 import { stagesNamed, stagesWithCode } from '../pipelines/stages.ts'
 import { leads } from './resource.ts'
 
-export const findNamedStage: FindNamed = async (ctx, { key, text }, { path, params, body, beside }) => {
+export const findNamedStage: FindNamed = async (ctx, { key: sentKey, text }, { path, params, body, beside }) => {
+  const key = sentKey === 'code' ? 'code' : 'name'
   const stages = await ctx.db
     .selectFrom('lead_pipeline_stages')
     .select(['id', 'code', 'name', 'lead_pipeline_id'])

@@ -4,6 +4,7 @@ import { hashPassword } from '../../kernel/auth/passwords.ts'
 import { forgetDevices } from '../../kernel/auth/sign-in-devices.ts'
 import { weaknessOf } from '../../kernel/auth/weak-passwords.ts'
 import type { Context } from '../../kernel/context.ts'
+import { invalid } from '../../kernel/errors.ts'
 import type { Writing } from '../../kernel/resource/define-resource.ts'
 import { unique } from '../../kernel/resource/references.ts'
 import { fold } from '../../kernel/values/format.ts'
@@ -34,7 +35,10 @@ export async function withPasswordHash<B extends Credentials>(ctx: Context, body
 
 /** Returns the key that `withPasswordHash` adds, if the body has a password. */
 export async function passwordHashOf(ctx: Context, { password }: Credentials): Promise<{ password_hash?: string }> {
-  return password === undefined ? {} : { password_hash: await hashPassword(ctx.services.config, password) }
+  if (password === undefined) return {}
+  // The lines of a batch share a transaction, and other writers would wait for all the hashes.
+  if (ctx.sent) throw invalid({ password: ['Must be left out of a line. A new user gets a link to choose one.'] })
+  return { password_hash: await hashPassword(ctx.services.config, password) }
 }
 
 type Finding = Pick<Writing<unknown>, 'ctx' | 'errors'>

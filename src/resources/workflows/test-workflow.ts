@@ -4,6 +4,7 @@ import type { Schema } from '../../contract/types.ts'
 import { type Context, canCall } from '../../kernel/context.ts'
 import { invalid, Problem } from '../../kernel/errors.ts'
 import type { Handler } from '../../kernel/handler.ts'
+import type { FindEntity } from '../../kernel/resource/typed-references.ts'
 import type { Snapshot } from '../../kernel/write/events.ts'
 import { inSteps } from '../../kernel/write/idempotency.ts'
 import { type ActionSubject, actionRefused, workflowResources } from './action-subject.ts'
@@ -27,6 +28,15 @@ export const testWorkflow: Handler<'testWorkflow'> = inSteps(async (ctx, { param
   const answer = typeof acting === 'string' ? refused(workflow, acting) : await answerOf(ctx, workflow, record)
   return { data: { ...answer, actions: await actionsOf(ctx, workflow, about, acting) } }
 })
+
+/** Returns the type of the records that the workflow in the path is about. */
+export const entityOfTest: FindEntity = async ({ db }, { params }) => {
+  // The path is not validated yet.
+  const id = Number(params.id)
+  if (!Number.isSafeInteger(id)) return null
+  const found = await db.selectFrom('workflows').select('entity_type').where('id', '=', id).executeTakeFirst()
+  return found?.entity_type ?? null
+}
 
 /**
  * Returns the context of the workflow's user, or the reason why the workflow would not run. The
