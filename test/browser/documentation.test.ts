@@ -156,6 +156,10 @@ describe('signing in', { timeout: patienceMs }, () => {
     await until(async () => (await status.textContent())?.includes('201') ?? false)
     const headers = await (await sent).allHeaders()
     expect([headers['x-xsrf-token'], headers.authorization]).toEqual([expect.stringMatching(/.{20}/), undefined])
+    // A cookie does not come along to a terminal.
+    const command = (await block.locator('.curl-command').textContent()) ?? ''
+    expect(command).toContain('-H "Authorization: Bearer $ACCORD_TOKEN"')
+    expect(command.toLowerCase()).not.toContain('xsrf')
     expect(await page.locator('#sign-in input').evaluateAll((all) => all.map(({ id }) => id))).not.toContain('session')
   })
 
