@@ -17,11 +17,9 @@ const creates = outlineOf(source)
   .flatMap((tag) => Object.entries((tagDocument(source, tag) as { paths: Paths }).paths))
   .flatMap(([path, { post }]) => {
     const example = post?.requestBody?.content?.['application/json']?.example
-    const isCreate =
-      post?.operationId.startsWith('create') && !path.includes('{') && !needMore.includes(post.operationId)
-    return isCreate && example !== undefined
-      ? [{ id: post.operationId, path: path.replace('/api/admin', ''), example }]
-      : []
+    const id = post?.operationId ?? ''
+    const isCreate = id.startsWith('create') && !path.includes('{') && !needMore.includes(id)
+    return isCreate && example !== undefined ? [{ id, path: path.replace('/api/admin', ''), example }] : []
   })
 
 const server = useSharedServer()
