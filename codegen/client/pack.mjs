@@ -59,4 +59,4 @@ for (const [from, name] of [
   [join(root, 'LICENSE'), 'LICENSE'],
 ])
   cpSync(from, join(out, name))
-console.log(`Built. In the folder of your program, run: npm install ${out}`)
+console.log(`Built. In the folder of your program, run: npm install $(npm pack --silent ${out})`)
