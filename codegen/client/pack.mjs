@@ -15,6 +15,7 @@ if (folder === undefined) throw new Error('Name the output folder: node codegen/
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const here = join(root, 'codegen/client')
 const out = resolve(folder)
+console.log(`Building @accord-crm/client in ${out}. This takes up to half a minute.`)
 
 // Copies the sources and the types of the contract into one folder, as in the package. The folder
 // is inside the repository, so that imports of packages resolve.
@@ -58,3 +59,4 @@ for (const [from, name] of [
   [join(root, 'LICENSE'), 'LICENSE'],
 ])
   cpSync(from, join(out, name))
+console.log(`Built. In the folder of your program, run: npm install $(npm pack --silent ${out})`)

@@ -31,6 +31,10 @@ export async function assertServable(config: Config): Promise<void> {
   )
 }
 
+/** What to do where nothing is installed: the installation may be in another folder. */
+export const installationAdvice =
+  'Run it in the folder of the installation, or set ACCORD_DATA_DIR. For a new installation, run: accord install'
+
 /** Throws when the database is lost, or when there is no database yet. */
 export async function assertInstalled(config: Config): Promise<void> {
   const { state } = await assertNotLost(config)
@@ -38,6 +42,6 @@ export async function assertInstalled(config: Config): Promise<void> {
   throw new CommandError(
     engineOf(config.databaseUrl) === 'postgres'
       ? `The database ${displayUrl(config.databaseUrl)} is empty. Run: accord install`
-      : `There is no database at ${config.databaseUrl}. Run: accord install`,
+      : `There is no database at ${config.databaseUrl}. ${installationAdvice}`,
   )
 }

@@ -104,14 +104,15 @@ const resultOf = ({ attempt: { at, status, duration_ms, error }, ...event }: For
   ...{ at, status, duration_ms, error },
 })
 
+const idWidth = 6
 const nameWidth = 28
 
-/** Returns the line of a delivery: time, status, event, record and error. */
-function lineOf({ name, entity_type, entity_id, attempt }: Forwarded): string {
+/** Returns the line of a delivery: time, id, status, event, record and error. */
+function lineOf({ event_id, name, entity_type, entity_id, attempt }: Forwarded): string {
   const clock = new Date(attempt.at).toTimeString().slice(0, 8)
   const record = `${entity_type}${entity_id === null ? '' : `/${entity_id}`}`
   const end = attempt.error ?? `${attempt.duration_ms} ms`
-  return `${clock}  ${attempt.status ?? '---'}  ${name.padEnd(nameWidth)}  ${record}  ${end}`
+  return `${clock}  ${String(event_id).padStart(idWidth)}  ${attempt.status ?? '---'}  ${name.padEnd(nameWidth)}  ${record}  ${end}`
 }
 
 function assertAddress(text: string): void {

@@ -106,6 +106,16 @@ describe('the login page', { timeout: patienceMs }, () => {
     expect([watched.elsewhere, complaints()]).toEqual([[], []])
   })
 
+  it('goes on to the documentation when it was opened by its own address', async () => {
+    await page.goto(`${server.url}/api/admin/session`)
+    await signIn(adminPassword)
+    await page.locator('#on').waitFor()
+    expect(await text('#on')).toBe('Continue to the documentation')
+    await page.click('#on')
+    await page.waitForURL(`${server.url}/api/admin/documentation`)
+    expect(complaints()).toEqual([])
+  })
+
   it('has a way out beside the way on', async () => {
     await page.goto(`${server.url}/api/admin/leads`)
     await signIn(adminPassword)

@@ -393,7 +393,7 @@ describe('the rows', () => {
       expect(lines.join()).not.toMatch(/accord (install|migrate)/)
       rmSync(inData('files'), { recursive: true })
       for (const name of ['secret', 'openapi.json']) rmSync(inData(name))
-      expect((await findings()).join()).toContain('it does not exist. Run: accord install')
+      expect((await findings()).join()).toContain('it does not exist. Run it in the folder of the installation')
     },
   )
 

@@ -29,6 +29,8 @@ describe('accord listen', () => {
     await addTag('One')
     await expect.poll(() => printed.stdout, waiting).toMatch(/ {2}200 {2}settings\.tag\.create\.after/)
     expect(receiver.received).toHaveLength(1)
+    const sentId = JSON.parse(firstReceived(receiver).body).data.id
+    expect(printed.stdout).toMatch(new RegExp(`^\\S+ +${sentId}  200  settings`, 'm'))
     const { headers, body } = firstReceived(receiver)
     const names = ['webhook-id', 'webhook-timestamp', 'webhook-signature']
     const signed = Object.fromEntries(names.map((name) => [name, String(headers[name])]))
@@ -49,7 +51,9 @@ describe('accord listen', () => {
   it('says first that nothing is installed', async () => {
     const config = testConfig({ databaseUrl: 'sqlite:/nowhere/accord.db', dataDir: '/nowhere' })
     const { code, stderr } = await said(() => listenCommand(config, 'http://127.0.0.1:9/', { events: '*' }))
-    expect([code, stderr]).toEqual([1, 'There is no database at sqlite:/nowhere/accord.db. Run: accord install\n'])
+    const sentence = 'There is no database at sqlite:/nowhere/accord.db. Run it in the folder of the installation, '
+    const advice = 'or set ACCORD_DATA_DIR. For a new installation, run: accord install'
+    expect([code, stderr]).toEqual([1, `${sentence}${advice}\n`])
   })
 
   it.each([
@@ -57,6 +61,12 @@ describe('accord listen', () => {
     ['ftp://127.0.0.1/', '*', 'Write the address as http://127.0.0.1:3000/hook, not ftp://127.0.0.1/.'],
     ['http://a:b@127.0.0.1/', '*', 'The address must not carry a name or password.'],
     ['http://127.0.0.1/', 'lead.creat.after', 'Did you mean `lead.create.after`?'],
+    // Other services name events by the past tense.
+    ['http://127.0.0.1/', 'lead.created', 'Did you mean `lead.create.after`?'],
+    ['http://127.0.0.1/', 'lead.update', 'Did you mean `lead.update.after`?'],
+    ['http://127.0.0.1/', 'person.deleted', 'Did you mean `contacts.person.delete.after`?'],
+    ['http://127.0.0.1/', 'lead.win', 'Did you mean `lead.won`?'],
+    ['http://127.0.0.1/', 'unicorn.*', /No event matches this pattern\.$/],
     ['http://127.0.0.1/', ' , ', '--events needs the name of an event, such as lead.create.after.'],
     ['http://127.0.0.1/', 'user.token.create.after', 'Events of webhooks, tokens and the configuration are not sent.'],
   ])('refuses %s with --events %s', async (url, events, sentence) => {

@@ -184,7 +184,9 @@ describe('accord backup', () => {
     const missing = await said(() =>
       backupCommand(testConfig({ databaseUrl: 'sqlite:/nowhere/accord.db', dataDir: folderOf('none') }), {}),
     )
-    expect(missing.stderr).toBe('There is no database at sqlite:/nowhere/accord.db. Run: accord install\n')
+    expect(missing.stderr).toBe(
+      `There is no database at sqlite:/nowhere/accord.db. Run it in the folder of the installation, or set ACCORD_DATA_DIR. For a new installation, run: accord install\n`,
+    )
     writeFileSync(folderOf('taken'), '')
     chmodSync(folderOf('taken'), 0o600)
     expect((await backup({ to: folderOf('taken') })).code).toBe(1)

@@ -21,7 +21,7 @@ it('accord search rebuild indexes every record, and accord doctor says when it i
   timeout: 60_000,
 }, async () => {
   const early = await accord(folder, ['search', 'rebuild'])
-  expect([early.code, early.stderr]).toEqual([1, expect.stringContaining('Run: accord install')])
+  expect([early.code, early.stderr]).toEqual([1, expect.stringContaining('run: accord install')])
   await accord(folder, ['install'])
   const store = openStore(`sqlite:${join(folder, 'data', 'accord.db')}`)
   const stamps = { created_at: 'now', updated_at: 'now' }

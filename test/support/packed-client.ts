@@ -6,14 +6,15 @@ import { promisify } from 'node:util'
 
 const exec = promisify(execFile)
 const cache = resolve('node_modules/.cache')
+const strict = ['--strict', '--target', 'es2022', '--module', 'nodenext', '--types', 'node']
 
 export interface PackedClient {
   /** The folder of the programs. */
   folder: string
   /** The folder of the package. */
   packed: string
-  /** Compiles a program strictly, and returns the errors. */
-  compile(name: string, text: string): Promise<string>
+  /** Compiles a program, strictly unless `options` say otherwise, and returns the errors. */
+  compile(name: string, text: string, options?: readonly string[]): Promise<string>
   /** Runs a compiled program, and returns its output. */
   run(name: string, env: Record<string, string>): Promise<string>
   remove(): void
@@ -29,11 +30,12 @@ export async function packClient(): Promise<PackedClient> {
   return {
     folder,
     packed,
-    async compile(name, text) {
+    async compile(name, text, options = strict) {
       const path = join(folder, `${name}.mts`)
       writeFileSync(path, text)
-      const options = ['--ignoreConfig', '--strict', '--target', 'es2022', '--module', 'nodenext', '--types', 'node']
-      const compiled = exec(process.execPath, ['node_modules/typescript-native/bin/tsc', ...options, path])
+      // The folder of an integrator is not below the tsconfig.json of this repository.
+      const args = [resolve('node_modules/typescript-native/bin/tsc'), '--ignoreConfig', ...options, path]
+      const compiled = exec(process.execPath, args, { cwd: folder })
       // The compiler writes its errors to stdout.
       const ended = await compiled.catch((cause: { stdout?: string }) => {
         if (!cause.stdout) throw cause

@@ -35,11 +35,12 @@ import { daysMs, systemClock } from '../../kernel/runtime/clock.ts'
 import { trashDays } from '../../resources/files/clean-up.ts'
 import { isMissing } from '../backup/bytes.ts'
 import { hasTable } from '../backup/examine.ts'
+import { installationAdvice } from '../installed-store.ts'
 import { type CheckResult, Hint } from './check-result.ts'
 
 export function checkDataFolder({ dataDir }: Config): CheckResult {
   const found = statSync(dataDir, { throwIfNoEntry: false })
-  if (!found) return 'it does not exist. Run: accord install'
+  if (!found) return `it does not exist. ${installationAdvice}`
   if (!found.isDirectory()) return 'it is not a folder. Set ACCORD_DATA_DIR to one.'
   try {
     accessSync(dataDir, constants.R_OK | constants.W_OK | constants.X_OK)

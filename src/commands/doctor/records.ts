@@ -11,13 +11,17 @@ import { today } from '../../kernel/values/format.ts'
 import { searchIndex, sights } from '../../operations.ts'
 import { fullAccessUsers } from '../../resources/roles/permission-ceiling.ts'
 import { describeWebhook, webhookStates } from '../../resources/system/webhook-health.ts'
+import { installationAdvice } from '../installed-store.ts'
 import { type CheckResult, Hint } from './check-result.ts'
 
 export async function checkDatabase(store: Store | string | null, config: Config): Promise<CheckResult> {
   const lost = await missingProblem(config)
   if (store === null)
     return (
-      lost ?? `it ${engineOf(config.databaseUrl) === 'postgres' ? 'is empty' : 'does not exist'}. Run: accord install`
+      lost ??
+      (engineOf(config.databaseUrl) === 'postgres'
+        ? 'it is empty. Run: accord install'
+        : `it does not exist. ${installationAdvice}`)
     )
   if (typeof store === 'string')
     return `it cannot be opened (${store}). Check the path and its permissions. If they are right, stop the server. ${restoreAdvice(config)}`

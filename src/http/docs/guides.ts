@@ -36,6 +36,7 @@ export const guides: readonly Guide[] = [
     title: 'Duplicates, merge and a person’s data',
     summary: 'One record for one customer; export and erasure.',
   },
+  { name: 'operating', title: 'Operating', summary: 'Commands, settings, backups, PostgreSQL, logs, upgrades.' },
   { name: 'changes', title: 'Changes', summary: 'Each version of the contract, and the promise to clients.' },
 ]
 

@@ -42,6 +42,7 @@ const paths = {
   session: operations.createSession.path,
   forgot: operations.forgotPassword.path,
   reset: operations.resetPassword.path,
+  documentation: '/api/admin/documentation',
 }
 
 const loginScript = `${common}
@@ -50,7 +51,9 @@ onSubmit($('login'),async()=>{
 await call('GET','${paths.csrf}');
 const {data}=await call('POST','${paths.session}',{email:$('email').value,password:$('password').value,remember:$('remember').checked});
 $('password').value='';$('who').textContent='Signed in as '+data.name+' ('+data.email+').';
-$('on').href=location.pathname+location.search;$('on').textContent='Continue to '+location.pathname;show('in','on')});
+const isEntrance=location.pathname==='${paths.session}';
+$('on').href=isEntrance?'${paths.documentation}':location.pathname+location.search;
+$('on').textContent='Continue to '+(isEntrance?'the documentation':location.pathname);show('in','on')});
 onSubmit($('forgot'),async()=>say((await call('POST','${paths.forgot}',{email:$('forgotten').value})).message));
 onSubmit($('in'),async()=>{await call('DELETE','${paths.session}');show('login','email');say('Signed out.')});
 $('to-forgot').addEventListener('click',()=>{$('forgotten').value=$('email').value;show('forgot','forgotten')});
@@ -126,7 +129,7 @@ export function loginPage(config: Config): { html: string; headers: Record<strin
 <p id="who"></p><p><a id="on" href="">Continue</a></p>
 <button class="quiet">Sign out</button>
 </form>
-<p class="small">API clients send <code>Accept: application/json</code> and <code>Authorization: Bearer &lt;token&gt;</code>. <a href="/api/admin/documentation">Documentation</a></p>`,
+<p class="small">API clients send <code>Accept: application/json</code> and <code>Authorization: Bearer &lt;token&gt;</code>. <a href="${paths.documentation}">Documentation</a></p>`,
   })
   return { html, headers: { 'www-authenticate': 'Bearer', ...headers } }
 }

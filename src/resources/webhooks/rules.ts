@@ -1,6 +1,7 @@
 // Rules for the events, request and URL of a webhook that the schema of the contract does not
 // cover.
 import { isIP } from 'node:net'
+import { nearest } from '../../contract/input/did-you-mean.ts'
 import { didYouMean } from '../../contract/input/validation-errors.ts'
 import { operations } from '../../contract/operations.gen.ts'
 import type { OperationFact, Schema } from '../../contract/types.ts'
@@ -77,10 +78,29 @@ function checkPattern(field: string, pattern: string, errors: Writing<Current>['
   if (fault !== null) errors.invalid(field, fault)
 }
 
+/** The names of events by their last two segments, without the ending, such as `person.create`. */
+const shortNames = new Map(
+  stored.map((name) => [
+    name
+      .replace(/\.after$/, '')
+      .split('.')
+      .slice(-2)
+      .join('.'),
+    name,
+  ]),
+)
+
+/** Returns a similar event. `lead.created` is near to `lead.create`, and that to no stored name. */
+function suggestion(pattern: string): string {
+  const direct = didYouMean(pattern, stored)
+  const short = nearest(pattern, shortNames.keys())
+  return direct !== '' || short === undefined ? direct : ` Did you mean \`${shortNames.get(short)}\`?`
+}
+
 /** Returns why a pattern selects no event that is sent, or null. */
 export function patternFault(pattern: string): string | null {
   const names = stored.filter(eventMatcher(pattern))
-  if (names.length === 0) return `No event matches this pattern.${didYouMean(pattern, new Set(stored))}`
+  if (names.length === 0) return `No event matches this pattern.${suggestion(pattern)}`
   return names.every(isNeverSent) ? 'Events of webhooks, tokens and the configuration are not sent.' : null
 }
 

@@ -75,6 +75,9 @@ async function load() {
     fetch(`${base}/search.json`).then((response) => /** @type {Promise<Index>} */ (response.json())),
   ])
   const guides = guidesOf(index)
+  const frequency = new Map()
+  for (const name of tags.flatMap((tag) => tag.operations.flatMap(({ parameters }) => parameters)))
+    frequency.set(name, (frequency.get(name) ?? 0) + 1)
   /** @type {Entry[]} */
   const operations = tags.flatMap((tag) =>
     tag.operations.map((each) => ({
@@ -88,7 +91,12 @@ async function load() {
         prose(tag.name, 6),
         named(`${each.method} ${each.path}`, 7),
         prose(index.descriptions[each.id] ?? '', 1),
-        ...each.parameters.map((name) => ({ text: name.toLowerCase(), weight: 3, label: `parameter ${name}` })),
+        // A parameter of many operations says little about each of them.
+        ...each.parameters.map((name) => ({
+          text: name.toLowerCase(),
+          weight: 3 / Math.sqrt(frequency.get(name)),
+          label: `parameter ${name}`,
+        })),
         ...each.codes.map((code) => ({ text: code, weight: 2, label: `problem code ${code}` })),
       ],
     })),
@@ -137,6 +145,20 @@ function fitOf({ text, isProse }, word) {
 /** What a synonym is worth beside the word itself. */
 const synonymShare = 0.5
 
+/** What a second name with the word is worth beside the best field. */
+const secondShare = 0.2
+
+/** If so few hits have all words, those that lack some are shown, too. */
+const fewHits = 8
+
+/** @param {Field} field @param {string} word @param {boolean} isSynonym */
+function worthOf(field, word, isSynonym) {
+  const fit = fitOf(field, word)
+  // A synonym inside of another word says nothing, and parameters have exact names.
+  if (fit === 0 || (isSynonym && (fit < 0.8 || field.label !== ''))) return 0
+  return field.weight * Math.min(fit, field.label === '' ? 4 : 2) * (isSynonym ? synonymShare : 1)
+}
+
 /**
  * Returns the score of an entry. A word that occurs in none of its fields counts as missing.
  * @param {Entry} entry @param {string[][]} words Each word with its synonyms. @returns {Hit}
@@ -148,16 +170,16 @@ function hitOf(entry, words) {
   for (const alternatives of words) {
     let best = 0
     let label = ''
-    for (const [rank, word] of alternatives.entries())
-      for (const field of entry.fields) {
-        const fit = fitOf(field, word)
-        // A synonym inside of another word says nothing, and parameters have exact names.
-        if (fit === 0 || (rank > 0 && (fit < 0.8 || field.label !== ''))) continue
-        const worth = field.weight * Math.min(fit, field.label === '' ? 4 : 2) * (rank > 0 ? synonymShare : 1)
-        if (worth > best) [best, label] = [worth, field.label]
-      }
+    /** @type {number[]} */
+    const names = []
+    for (const field of entry.fields) {
+      const worth = Math.max(...alternatives.map((word, rank) => worthOf(field, word, rank > 0)))
+      if (worth > best) [best, label] = [worth, field.label]
+      if (!field.isProse) names.push(worth)
+    }
     if (best === 0) missing++
-    score += best
+    const [, second = 0] = names.sort((a, b) => b - a)
+    score += best + second * secondShare
     reason ||= label
   }
   const phrase = words.map(([word]) => word).join(' ')
@@ -184,15 +206,29 @@ function similar(word, known) {
 }
 
 /**
+ * Unites two words that are known as one, such as `time zone` and `api key`.
+ * @param {string[]} words @param {Map<string, string[]>} known @returns {string[]}
+ */
+function joined(words, known) {
+  const [first, second, ...others] = words
+  if (first === undefined || second === undefined) return words
+  if (known.has(first + second)) return [`${first} ${second}`, ...joined(others, known)]
+  return [first, ...joined([second, ...others], known)]
+}
+
+/**
  * Returns the best matches first. `instead` names the words that replace misspelled ones.
  * @param {string} query @returns {Promise<{ hits: Hit[], instead: string[], guides: Entry[] }>}
  */
 export async function find(query) {
   const { entries, guides, synonyms, empty, words: known } = await loadEntries()
-  const all = query
-    .toLowerCase()
-    .split(/[\s?!,;]+/)
-    .filter(Boolean)
+  const all = joined(
+    query
+      .toLowerCase()
+      .split(/[\s?!,;]+/)
+      .filter(Boolean),
+    synonyms,
+  )
   const meaningful = all.filter((word) => !empty.has(word))
   const words = meaningful.length > 0 ? meaningful : all
   if (words.length === 0) return { hits: [], instead: [], guides }
@@ -201,18 +237,23 @@ export async function find(query) {
     const found = entries.map((entry) =>
       hitOf(
         entry,
-        words.map((word) => [word, ...(synonyms.get(word) ?? [])]),
+        words.map((word) => {
+          const together = word.replace(' ', '')
+          return [word, ...(together === word ? [] : [together]), ...(synonyms.get(together) ?? [])]
+        }),
       ),
     )
     const complete = found.filter(({ missing }) => missing === 0)
     const hits =
-      complete.length > 0
+      complete.length > fewHits
         ? complete
         : found.filter(({ missing }) => missing <= words.length / 2 && missing < words.length)
-    return hits.sort((a, b) => a.missing - b.missing || b.score - a.score)
+    /** @param {Hit} hit */
+    const rank = ({ score, missing }) => score * (1 - missing / words.length)
+    return hits.sort((a, b) => rank(b) - rank(a))
   }
   const hits = search(words)
-  if (hits[0]?.missing === 0) return { hits, instead: [], guides }
+  if (hits.some(({ missing }) => missing === 0)) return { hits, instead: [], guides }
   /** @type {string[]} */
   const instead = []
   const mended = words.map((word) => {

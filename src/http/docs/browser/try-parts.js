@@ -144,21 +144,22 @@ function codeOf({ h }) {
 }
 
 /**
- * Renders the request that "Try it out" sent as a curl command, without the token.
+ * Renders the request that "Try it out" sent as a curl command. In place of a token or a cookie it
+ * has the variable of the samples, so that it runs in a terminal.
  * @param {Parts} parts
  */
-function sentRequestOf({ h }) {
+function sentRequestOf({ h, found }) {
   return (/** @type {Json} */ { request }) => {
-    const headers = Object.entries(request.get('headers').toJS())
+    const credentials = ['authorization', 'x-xsrf-token']
+    const sent = Object.entries(request.get('headers').toJS())
+    const headers = sent.filter(([name]) => !credentials.includes(name.toLowerCase()))
+    const isPublic = found.operation.security?.length === 0
     const body = request.get('body')
     const quoted = (/** @type {string} */ text) => `'${text.replaceAll("'", `'\\''`)}'`
     const lines = [
       `curl -g -X ${request.get('method')} ${quoted(request.get('url'))}`,
-      ...headers.map(([name, value]) =>
-        name.toLowerCase() === 'authorization'
-          ? `-H "${name}: Bearer $ACCORD_TOKEN"`
-          : `-H ${quoted(`${name}: ${value}`)}`,
-      ),
+      ...(isPublic ? [] : ['-H "Authorization: Bearer $ACCORD_TOKEN"']),
+      ...headers.map(([name, value]) => `-H ${quoted(`${name}: ${value}`)}`),
       ...(typeof body === 'string' ? [`-d ${quoted(body)}`] : []),
     ]
     const text = lines.join(' \\\n  ')
