@@ -133,8 +133,7 @@ describe('the reference', { timeout: patienceMs }, () => {
     expect(JSON.parse((await block.locator('.samples code').textContent()) ?? '')).toMatchObject({
       title: '40 seats for Analytical Ltd',
       lead_value: 4821.5,
-      person: { name: expect.any(String) },
-      products: [{ product_id: expect.any(Number), quantity: expect.any(Number) }],
+      person: { name: expect.any(String), contact_numbers: [{ value: expect.any(String), label: 'work' }] },
     })
     expect(
       await block.locator('[data-code]').evaluateAll((all) => all.map((each) => (each as HTMLElement).dataset.code)),
