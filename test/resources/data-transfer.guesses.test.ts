@@ -19,7 +19,7 @@ async function guess(header: string, values: readonly string[]) {
   return { field, confidence, mapped: settings.mapping[header], warnings }
 }
 
-describe('values that are no telephone numbers', () => {
+describe('values that are not telephone numbers', () => {
   it.each([
     ['Anfang', ['01.02.2024', '03.04.2024']],
     ['Birthday', ['01/02/1961', '03/04/1970']],

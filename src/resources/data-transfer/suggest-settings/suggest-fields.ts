@@ -164,7 +164,7 @@ export function suggestFields(
 
 /**
  * Returns the field whose name the header misspells. Addresses and numbers to call must look so:
- * `Contract number` is no misspelt `Contact number`.
+ * `Contract number` does not misspell `Contact number`.
  */
 function similarField({ header, values }: ColumnValues, similar: ReadonlyMap<string, string>): string | undefined {
   const name = normalizeHeader(header)
@@ -178,7 +178,7 @@ function similarField({ header, values }: ColumnValues, similar: ReadonlyMap<str
 
 /**
  * Returns whether a name differs by typing errors only: one letter, two swapped letters, or two
- * letters of a long name. A short word must be right: `USt-Id` is no misspelt `user id`.
+ * letters of a long name. A short word must be right: `USt-Id` does not misspell `user id`.
  */
 function isMisspelt(name: string, known: string): boolean {
   const [words, knownWords] = [name.split(' '), known.split(' ')]
