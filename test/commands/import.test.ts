@@ -138,6 +138,17 @@ describe('without a terminal', () => {
     expect([await attributes(), await people()]).toEqual(before)
   })
 
+  it('codes differ from the fields of the type and from reserved words', async () => {
+    const file = fileOf('Name,E-Mail,Custom attributes,Constructor,Merged into\nA,code@x.example,a,b,c\n')
+    const { code, stdout } = await run(file, { yes: true, createAttributes: true })
+    expect([code, stdout]).toEqual([
+      0,
+      expect.stringMatching(/attributes custom_attributes_2, constructor_2, merged_\w+,/),
+    ])
+    await folder.store.db.deleteFrom('attributes').where('code', 'like', '%\\_2').execute()
+    await folder.store.db.deleteFrom('attributes').where('code', 'like', 'merged%').execute()
+  })
+
   it('columns with the same words get an attribute each, and repeated ones are left out', async () => {
     const file = fileOf('Name;E-Mail;Foo Bar;foo-bar;Kind;Kind;"Line\none"\nA;foo@x.example;1x;2x;3x;4x;"5\nx"\n')
     const { code, stdout } = await run(file, { yes: true, createAttributes: true, dryRun: true })

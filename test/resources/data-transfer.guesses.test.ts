@@ -72,6 +72,15 @@ describe('telephone numbers', () => {
     },
   )
 
+  it('that can be nothing else come before values that are proposed only', async () => {
+    const { settings, columns } = await analyze(
+      'persons',
+      'Name,Steuernummer,Reach at\nA,012/345/67890,+49 30 1234567\nB,012/345/67891,+49 30 1234568\n',
+    )
+    expect(settings.mapping).toMatchObject({ Steuernummer: null, 'Reach at': 'contact_numbers' })
+    expect(columns[1]).toMatchObject({ field: null, confidence: 'none' })
+  })
+
   it('below a header that says so are mapped in every form, in several columns', async () => {
     const { settings, warnings } = await analyze(
       'persons',

@@ -3,6 +3,8 @@
 
 import { flagIn } from '../../../contract/input/flags.ts'
 import type { Context } from '../../../kernel/context.ts'
+import { attributesOf } from '../../attributes/attribute-set.ts'
+import { entityFields } from '../../attributes/served-contract.ts'
 import { importColumns } from '../map-columns/columns.ts'
 import { type DateFormat, readFormattedDate } from '../read-cells/cell-formats.ts'
 import { type ImportRow, type Mapping, planOf } from '../settings.ts'
@@ -28,7 +30,12 @@ const maxTextLength = 255
  * rows, and a header of its own. Codes differ from the fields of the type and from each other.
  */
 export async function proposeAttributes(ctx: Context, row: ImportRow, mapping: Mapping): Promise<ProposedAttribute[]> {
-  const taken = new Set((await importColumns(ctx, planOf(row).type)).keys())
+  const { type } = planOf(row)
+  const taken = new Set([
+    ...(await importColumns(ctx, type)).keys(),
+    ...entityFields(ctx.services.contract, type),
+    ...(await attributesOf(ctx, type)).map(({ code }) => code),
+  ])
   const labels = new Set(
     Object.values(mapping).flatMap((mapped) => (typeof mapped === 'object' && mapped?.label_column) || []),
   )
@@ -54,7 +61,7 @@ function freeCode(header: string, taken: ReadonlySet<string>): string {
   const code = (/^[a-z]../.test(words) ? words : `field_${words}`.replace(/_$/, '')).slice(0, maxCodeLength)
   for (let number = 1; ; number++) {
     const tried = number === 1 ? code : `${code.slice(0, maxCodeLength - 4)}_${number}`
-    if (!taken.has(tried)) return tried
+    if (!taken.has(tried) && !(tried in Object.prototype)) return tried
   }
 }
 

@@ -123,13 +123,12 @@ export function suggestFields(
 ): Suggestion[] {
   const found = columns.map((): Suggestion => ({ mapped: null, confidence: 'none' }))
   const taken = new Set<string>()
-  const apply = (confidence: Confidence, rule: Rule, basis?: Suggestion['basis']): void => {
+  const apply = (confidence: Confidence, rule: Rule, basis?: Suggestion['basis'], isOpen = false): void => {
     for (const [index, column] of columns.entries()) {
-      if (found[index]?.mapped !== null || found[index].proposed !== undefined) continue
+      if (found[index]?.mapped !== null) continue
       const field = rule(column)
       if (field === undefined || taken.has(field) || !fields.has(field)) continue
       taken.add(field)
-      const isOpen = basis === 'values' && !isUnmistakable(column.values)
       found[index] = {
         mapped: isOpen ? null : field,
         confidence,
@@ -158,7 +157,8 @@ export function suggestFields(
   if (type === 'leads') suggestClosing(found, taken, columns)
   // A misspelt header says more than values do.
   apply('possible', (column) => similarField(column, similar), 'similar')
-  apply('possible', fieldByValues(type), 'values')
+  apply('possible', (column) => (isUnmistakable(column) ? fieldByValues(type)(column) : undefined), 'values')
+  apply('possible', fieldByValues(type), 'values', true)
   return found
 }
 
@@ -274,7 +274,7 @@ const fieldByValues =
  * Returns whether the values of a column can be nothing but addresses or numbers to call. Tax
  * numbers, customer numbers and ISBNs look like national telephone numbers.
  */
-const isUnmistakable = (values: readonly string[]): boolean =>
+const isUnmistakable = ({ values }: ColumnValues): boolean =>
   filledOf(values).every((value) => isEmail(value) || /^(?:\+|\(\+?\d+\))/.test(value))
 
 const filledOf = (values: readonly string[]): string[] =>
