@@ -2,8 +2,10 @@
 import { operations } from '../contract/operations.gen.ts'
 import type { Body } from '../contract/types.ts'
 import { type Context, hasPermission } from '../kernel/context.ts'
-import { handlers as attributes } from '../resources/attributes/resource.ts'
-import { type ImportRow, type Mapping, planOf } from '../resources/data-transfer/settings.ts'
+import { transaction } from '../kernel/write/write.ts'
+import { withProposedAttributes } from '../resources/attributes/attribute-set.ts'
+import { attributes } from '../resources/attributes/resource.ts'
+import { type ImportRow, type Mapping, mappedFields, planOf } from '../resources/data-transfer/settings.ts'
 import {
   type ProposedAttribute,
   proposeAttributes,
@@ -26,19 +28,40 @@ export async function plannedAttributes(
   return (await proposeAttributes(ctx, row, mapping)).filter(({ header }) => !kept.has(header))
 }
 
-/** Creates the attributes of the type of the import. */
-export async function createAttributes(
+/** Returns a context in which the import can be validated as if the attributes existed. */
+export async function tryAttributes(
   ctx: Context,
   row: ImportRow,
   planned: readonly ProposedAttribute[],
-): Promise<void> {
-  const entity_type = planOf(row).type
-  for (const { code, name, type } of planned) {
-    const body = { code, name, type, entity_type } as Body<'createAttribute'>
-    await attributes.createAttribute(ctx, { params: {}, query: {}, body } as never)
+): Promise<Context> {
+  if (planned.length === 0) return ctx
+  await createAttributes({ ...ctx, dryRun: true }, row, planned)
+  const entity = planOf(row).type
+  return {
+    ...ctx,
+    services: withProposedAttributes(
+      ctx.services,
+      planned.map((each) => ({ ...each, entity })),
+    ),
   }
 }
 
-/** Returns the line about an attribute. */
-export const attributeLine = ({ header, code, type }: ProposedAttribute): string =>
-  `  ${header}: custom attribute ${code} of the type ${type}`
+/** Creates all the attributes, or none. */
+export const createAttributes = (ctx: Context, row: ImportRow, planned: readonly ProposedAttribute[]): Promise<void> =>
+  transaction(
+    ctx,
+    async (ctx) => {
+      const entity_type = planOf(row).type
+      for (const { code, name, type } of planned) {
+        const body = { code, name, type, entity_type } as Body<'createAttribute'>
+        await attributes.handlers.createAttribute(ctx, { params: {}, query: {}, body } as never)
+      }
+    },
+    { isLong: true },
+  )
+
+/** Returns the attributes that columns fill with these settings. */
+export function filledAttributes(planned: readonly ProposedAttribute[], mapping: Mapping = {}): ProposedAttribute[] {
+  const mapped = new Set(Object.values(mapping).flatMap(mappedFields))
+  return planned.filter(({ header, code }) => mapped.has(code) || (header === code && !Object.hasOwn(mapping, header)))
+}

@@ -35,6 +35,15 @@ export function addImportCommand(program: Command): void {
       .option('--encoding <name>', 'character encoding, such as windows-1252; default: that of the file')
       .addOption(new Option('--date-format <order>', 'order of day, month and year').choices(['dmy', 'mdy', 'ymd']))
       .addOption(new Option('--decimal <character>', 'character before the decimals').choices(['.', ',']))
+      .addOption(
+        new Option('--missing-names <how>', 'persons without a name: refuse, or fill from another column').choices([
+          'refuse',
+          'fill',
+        ]),
+      )
+      .addOption(
+        new Option('--unknown-references <how>', 'names that no record has').choices(['refuse', 'omit', 'create']),
+      )
       .option('--yes', 'import with the suggested settings without asking')
       .option('--as <email>', 'user who owns the import; default: ACCORD_ADMIN_EMAIL')
       .addOption(jsonOption()),
@@ -47,8 +56,8 @@ export function addImportCommand(program: Command): void {
       'after',
       '\nAt a terminal, the command shows what it found out about a file with other headers, dates or numbers,\n' +
         'and asks. Elsewhere it says so first, and such a file needs --yes or the options. --create-attributes\n' +
-        'guesses number, date, boolean or text from the first rows; --map Header= leaves a column out. Invalid rows are written beside the file,\n' +
-        'in its format, with their errors.',
+        'guesses number, date, boolean or text from the first rows, and a refused file creates none; --map Header=\n' +
+        'leaves a column out. Invalid rows are written beside the file, in its format, with their errors.',
     )
     .action(async (file, options) => (await import('./import.ts')).importCommand(readEnvironment(), file, options))
 }

@@ -67,13 +67,21 @@ describe('without a terminal', () => {
       createAttributes: true,
       dryRun: true,
     })
-    expect([code, stdout]).toEqual([0, expect.stringContaining('Nothing was imported (--dry-run).')])
-    expect(stdout).toContain(
-      'Would be created:\n  Shoe size: custom attribute shoe_size of the type number\n' +
-        '  Member since: custom attribute member_since of the type date\n' +
-        '  VIP: custom attribute vip of the type boolean\n  Remarks: custom attribute remarks of the type text\n' +
-        '  Postal code: custom attribute postal_code of the type text\n',
-    )
+    expect(code).toBe(0)
+    expect(stdout.split('\n').slice(1, -1)).toEqual([
+      'separated by ;, encoding utf-8, dates as day, month, year, decimals after ,',
+      '  Name          name                     Ada, Ben',
+      '  E-Mail        emails                   ada@example.com, ben@example.com',
+      '  Shoe size     shoe_size (new number)   38,5, 44',
+      '  Member since  member_since (new date)  31.12.2019, 1.2.2020',
+      '  VIP           vip (new boolean)        yes, no',
+      '  Remarks       remarks (new text)       likes tea',
+      '  Postal code   postal_code (new text)   01234, 10115',
+      'Validating 2/2',
+      'Would create the custom attributes shoe_size, member_since, vip, remarks, postal_code.',
+      'Would create 2, update 0, leave 0 as they are, delete 0, skip 0.',
+      'Nothing was imported (--dry-run).',
+    ])
     expect([await attributes(), await people()]).toEqual(before)
     expect(await folder.store.db.selectFrom('imports').select('id').where('state', '=', 'validated').execute()).toEqual(
       [],
@@ -85,6 +93,9 @@ describe('without a terminal', () => {
       ...{ yes: true, createAttributes: true, map: ['Postal code='] },
     })
     expect([done.code, done.stderr]).toEqual([0, ''])
+    expect(done.stdout).toMatch(
+      /Created the custom attributes shoe_size, .*, which an undo keeps\.\n(?:Note: .*\n)?Undo: POST http.*\/imports\/\d+\/undo\n$/,
+    )
     expect(await attributes()).toEqual([
       { code: 'shoe_size', name: 'Shoe size', type: 'number', entity_type: 'persons' },
       { code: 'member_since', name: 'Member since', type: 'date', entity_type: 'persons' },
@@ -97,11 +108,85 @@ describe('without a terminal', () => {
     const again = await run(fileOf('name,emails,VIP,Shoe size\nCem,cem@example.com,yes,40\n'), {
       ...{ yes: true, createAttributes: true },
     })
-    expect([again.code, again.stdout]).toEqual([
-      0,
-      expect.stringContaining('No column is left for a custom attribute.'),
-    ])
+    expect([again.code, again.stdout]).toEqual([0, expect.not.stringContaining('new ')])
     expect(await attributes()).toHaveLength(4)
+  })
+
+  it.each([true, false])('a refused file creates no attributes: dry run %s', async (dryRun) => {
+    const before = [await attributes(), await people()]
+    for (const rows of [
+      'A;a@x.example;31.01.2024\nB;b@x.example;31.02.2024\n',
+      'C;c@x.example;1.1.2024\nD;d;2.1.2024\n',
+    ]) {
+      const done = await run(fileOf(`Name;E-Mail;Hired\n${rows}`), { yes: true, createAttributes: true, dryRun })
+      expect([done.code, done.stderr]).toEqual([
+        1,
+        expect.stringMatching(
+          /^The file cannot be imported; nothing was changed\.\n {2}row 3, (Hired: Must be a date|E-Mail)/,
+        ),
+      ])
+    }
+    const plain = await run(fileOf('Name;E-Mail;Hired on\nA;a@x.example;31.01.2024\n'), {
+      createAttributes: true,
+      dryRun,
+    })
+    expect([plain.code, plain.stderr]).toEqual([
+      1,
+      'The file cannot be imported; nothing was changed.\n' +
+        '  Unknown columns: Name, E-Mail, Hired on. With --yes the file is imported as shown; --map changes a column.\n',
+    ])
+    expect([await attributes(), await people()]).toEqual(before)
+  })
+
+  it('codes differ from the fields of the type and from reserved words', async () => {
+    const file = fileOf('Name,E-Mail,Custom attributes,Constructor,Merged into\nA,code@x.example,a,b,c\n')
+    const { code, stdout } = await run(file, { yes: true, createAttributes: true })
+    expect([code, stdout]).toEqual([
+      0,
+      expect.stringMatching(/attributes custom_attributes_2, constructor_2, merged_\w+,/),
+    ])
+    await folder.store.db.deleteFrom('attributes').where('code', 'like', '%\\_2').execute()
+    await folder.store.db.deleteFrom('attributes').where('code', 'like', 'merged%').execute()
+  })
+
+  it('columns with the same words get an attribute each, and repeated ones are left out', async () => {
+    const file = fileOf('Name;E-Mail;Foo Bar;foo-bar;Kind;Kind;"Line\none"\nA;foo@x.example;1x;2x;3x;4x;"5\nx"\n')
+    const { code, stdout } = await run(file, { yes: true, createAttributes: true, dryRun: true })
+    expect([code, stdout]).toEqual([0, expect.stringContaining('custom attributes foo_bar, foo_bar_2, line_one.\n')])
+    expect(stdout).toMatch(/\n {2}Foo Bar +foo_bar \(new text\) +1x\n {2}foo-bar +foo_bar_2 \(new text\) +2x\n/)
+    expect(stdout).toMatch(/\n {2}Kind +\(left out\) +3x\n {2}Kind +\(left out\) +4x\n/)
+    expect(stdout).toMatch(/\n {2}Line ⏎ one +line_one \(new textarea\) +5 ⏎ x\n/)
+  })
+
+  it('a dry run counts what it would do, also what it would replace', async () => {
+    const file = fileOf(
+      'name,emails,job_title\nAda,ada@example.com,Poet\nBen,ben@example.com,\nEve,eve@example.com,Spy\n',
+    )
+    await run(fileOf('name,emails,job_title\nAda,ada@example.com,Engineer\n'), {})
+    const { code, stdout } = await run(file, { dryRun: true })
+    expect([code, stdout]).toEqual([
+      0,
+      expect.stringContaining(
+        'Would create 1, update 1, leave 1 as they are, delete 0, skip 0.\n' +
+          '  job_title: 1 value would be replaced, first by row 2.\nNothing was imported',
+      ),
+    ])
+  })
+
+  it('sentences name the options of the command, which it has', async () => {
+    const file = () => fileOf('emails,job_title\nfay@example.com,Spy\n')
+    const refused = await run(file(), { dryRun: true })
+    expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('With --missing-names fill, the')])
+    expect((await run(file(), { dryRun: true, missingNames: 'fill' })).code).toBe(0)
+    const open = await run(fileOf('sku,name,price\na,A,"1,234"\n'), { type: 'products', dryRun: true, yes: true })
+    expect(open.stdout).toContain('which character separates decimals; set --decimal.')
+  })
+
+  it('a date format that is given makes dates of a column that leaves it open', async () => {
+    const file = fileOf('Name,E-Mail,Begun\nA,a@x.example,01/02/2024\n')
+    const options = { yes: true, createAttributes: true, dryRun: true }
+    expect((await run(file, options)).stdout).toContain('begun (new text)')
+    expect((await run(file, { ...options, dateFormat: 'mdy' })).stdout).toContain('begun (new date)')
   })
 
   it('attributes need the permission to create them', async () => {

@@ -131,9 +131,11 @@ describe('accord import', () => {
     const args = ['import', 'others.csv', '--type', 'organizations', '--skip-errors']
     const refused = await accord(folder, args, environment)
     expect(refused.code).toBe(1)
-    expect(refused.stderr).toMatch(/file|Company: Unknown column Company/)
-    expect(refused.stderr).toContain('With --yes the file is imported like this; --map changes a column:')
-    expect(refused.stderr).toMatch(/separated by ;, encoding windows-1252\n {2}Company +name +Müller, Beta/)
+    expect(refused.stderr).toBe(
+      'The file cannot be imported; nothing was changed.\n' +
+        '  Unknown columns: Company, Founded on, Remarks. With --yes the file is imported as shown; --map changes a column.\n',
+    )
+    expect(refused.stdout).toMatch(/separated by ;, encoding windows-1252\n {2}Company +name +Müller, Beta/)
     const done = await accord(folder, [...args, '--map', 'Remarks=user_id', '--yes', '--json'], environment)
     expect(done.code).toBe(1)
     const { error_file: file, ...result } = JSON.parse(done.stdout)

@@ -363,7 +363,7 @@ describe('a mapping', () => {
       ['since', expect.anything()],
     ])
     expect(await faults('Company,Since,Other', mapping)).toEqual([
-      ['Other', 'Unknown column Other.'],
+      ['Other', 'Unknown column Other. Map it to a field, or to null to leave it out.'],
       ['Remark', 'The file has no column Remark.'],
     ])
     expect(await faults('Company,Since', { Company: { fields: ['name'], fill_down: 'Firm' } })).toContainEqual([

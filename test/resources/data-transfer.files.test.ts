@@ -63,9 +63,12 @@ describe('a header', () => {
       [{ row: 1, column: null, code: 'unreadable', message: 'A file may have at most 1000 columns.' }],
     ])
     const { errors, errors_count } = await using().validate('organizations', `${columns(1000)}\n1\n`)
-    expect([errors_count, errors.at(-1).message]).toEqual([100, 'Unknown column column_99.'])
+    expect([errors_count, errors.at(-1).message]).toEqual([
+      100,
+      'Unknown column column_99. Map it to a field, or to null to leave it out.',
+    ])
     const [long] = await faultsOf('organizations', `name,${'x'.repeat(70_000)}`)
-    expect(long).toBe(`Unknown column ${'x'.repeat(100)}….`)
+    expect(long).toBe(`Unknown column ${'x'.repeat(100)}…. Map it to a field, or to null to leave it out.`)
   })
 
   it('must have the column that its records are found by', async () => {

@@ -212,6 +212,7 @@ describe('an undo', () => {
   it('is tried by a dry run', async () => {
     const { id } = await using().run('products', many(60))
     const { status, body } = await undo(id, server.admin, { 'accord-dry-run': 'true' })
+    expect(body.message).toBe('The undo was tried; nothing was changed.')
     expect([status, body.data.state, body.data.undo.deleted]).toEqual([200, 'undone', 60])
     expect(await get(`${path}/${id}`)).toMatchObject({ state: 'completed', undo: null })
     expect(await names('/products')).toHaveLength(60)

@@ -73,7 +73,7 @@ const keys: Readonly<Record<string, readonly string[]>> = {
   name: ['title', 'full_name', 'fullname', 'display_name', 'first_name', 'last_name', 'label'],
   subject: ['title', 'name'],
   user_id: ['owner', 'owner_id', 'assignee', 'assignee_id', 'assigned_to', 'assigned_user_id', 'responsible_id'],
-  organization_id: ['company', 'company_id', 'account', 'account_id', 'org', 'org_id', 'organisation'],
+  organization_id: ['company', 'company_id', 'account', 'account_id', 'org', 'org_id'],
   organization_name: ['company_name', 'account_name'],
   person_id: ['contact', 'contact_id', 'customer', 'customer_id', 'client', 'client_id'],
   person: ['contact', 'customer'],

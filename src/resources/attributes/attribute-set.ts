@@ -2,7 +2,7 @@
 // until an attribute changes. After each commit, one cheap query detects a change.
 import { cachedQuery } from '../../../db/cached-query.ts'
 import type { Db, Store } from '../../../db/store.ts'
-import type { Context } from '../../kernel/context.ts'
+import type { Context, Services } from '../../kernel/context.ts'
 import { perOwner } from '../../kernel/runtime/per-owner.ts'
 import type { UnitOfWork } from '../../kernel/write/write.ts'
 import type { LookupType } from './lookups.ts'
@@ -76,7 +76,41 @@ export function markAttributesChanged({ unit }: Context): void {
   if (unit) setsOfUnits.set(unit, null)
 }
 
-export function attributeSet({ db, unit, services: { store } }: Context): Promise<AttributeSet> {
+export function attributeSet(ctx: Context): Promise<AttributeSet> {
+  const set = storedSet(ctx)
+  const extended = proposals.get(ctx.services)
+  return extended === undefined ? set : set.then(extended)
+}
+
+/** The sets with attributes that a trial proposes, by the services of the trial. */
+const proposals = new WeakMap<Services, (set: AttributeSet) => AttributeSet>()
+
+/**
+ * Returns services that know these attributes too, although they are not stored. For trials of
+ * writes, which are rolled back. The ids are negative.
+ */
+export function withProposedAttributes(
+  services: Services,
+  proposed: readonly Pick<Attribute, 'code' | 'name' | 'type' | 'entity'>[],
+): Services {
+  const all = proposed.map((each, index): Attribute => {
+    const plain = { lookup: null, validation: null, initial: null, options: [] }
+    return { ...each, ...plain, id: -1 - index, isRequired: false, isUnique: false, isOwn: true }
+  })
+  const trial = { ...services }
+  proposals.set(
+    trial,
+    perOwner((set: AttributeSet): AttributeSet => {
+      const own = new Map(set.own)
+      for (const entity of entityTypes)
+        own.set(entity, [...(set.own.get(entity) ?? []), ...all.filter((each) => each.entity === entity)])
+      return { ...set, own }
+    }),
+  )
+  return trial
+}
+
+function storedSet({ db, unit, services: { store } }: Context): Promise<AttributeSet> {
   if (!unit) return committedAttributeSet(store, db)
   const known = setsOfUnits.get(unit)
   if (known === null) return load(db, '')

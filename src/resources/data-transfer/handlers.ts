@@ -139,7 +139,7 @@ const cancelImport: Handler<'cancelImport'> = async (ctx, { params }) => ({
 
 const undoImport: Handler<'undoImport'> = async (ctx, { params }) => ({
   data: await startUndo(ctx, params.id),
-  message: 'Import being undone.',
+  message: ctx.dryRun ? 'The undo was tried; nothing was changed.' : 'Import being undone.',
 })
 
 const listImportRemainders: Handler<'listImportRemainders'> = async (ctx, { params, query }) => {

@@ -142,7 +142,7 @@ async function checkConstants({ ctx, errors }: Writing<Row>, type: ImportType, c
 const maxHeaderLength = 1000
 
 /** Returns the custom attributes that the mapping names. A completed import needs none of them. */
-async function referencesInMapping(ctx: Context, row: Row): Promise<StoredReference[]> {
+export async function referencesInMapping(ctx: Context, row: Row): Promise<StoredReference[]> {
   if ((row.mapping === null && row.constants === null) || ['completed', 'undoing', 'undone'].includes(row.state))
     return []
   const columns = await importColumns(ctx, row.type as ImportType)
@@ -153,7 +153,9 @@ async function referencesInMapping(ctx: Context, row: Row): Promise<StoredRefere
     return first === 'custom_attributes' ? code : undefined
   })
   const own = await customAttributes(ctx, row.type as ImportType)
-  return own.filter(({ code }) => codes.includes(code)).flatMap((each) => referencesToAttribute('mapping', each))
+  // An attribute with a negative id is only proposed (`withProposedAttributes`).
+  const named = own.filter(({ id, code }) => id > 0 && codes.includes(code))
+  return named.flatMap((each) => referencesToAttribute('mapping', each))
 }
 
 /** Returns the file that the body names: a form upload, or an id from `file_id` or a FileRef. */

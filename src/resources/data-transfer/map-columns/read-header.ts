@@ -118,8 +118,9 @@ function faultOf(
   // Mapped columns may share a field. A header without a mapping must be the only one of its name.
   if (seen.has(field) && !isMapped) return `The column ${shortened(header)} occurs twice.`
   if (known.has(field) || (!isMapped && passed.has(field))) return undefined
-  const fault = isMapped ? `Unknown field ${shortened(field)}.` : `Unknown column ${shortened(field)}.`
-  return `${fault}${didYouMean(field, known.keys())}`
+  const similar = didYouMean(field, known.keys())
+  if (isMapped) return `Unknown field ${shortened(field)}.${similar}`
+  return `Unknown column ${shortened(field)}.${similar || ' Map it to a field, or to null to leave it out.'}`
 }
 
 const maxFaults = 100

@@ -12,7 +12,7 @@ import { requireAbility } from '../abilities.ts'
 import type { ReportedRow } from '../errors.ts'
 import { ownerAfterTakeover, requireOwn } from '../owner.ts'
 import { addToCounts, saveErrors } from '../report/row-errors.ts'
-import { imports, initialState } from '../resource.ts'
+import { imports, initialState, referencesInMapping } from '../resource.ts'
 import type { ImportRow } from '../settings.ts'
 import { findImport } from './import-run.ts'
 
@@ -94,6 +94,11 @@ export const beginProcessing = (
         }
       },
     )
+    // `accord import` creates the attributes of the mapping after the validation.
+    if (isFirst) {
+      const named = await referencesInMapping(ctx, await findImport(ctx, id))
+      await saveStoredReferences(ctx, { entity: 'imports', id }, named)
+    }
     if (isFirst) await emitOnly(ctx, 'data_transfer.imports.started', aboutOf(started))
     return started
   })

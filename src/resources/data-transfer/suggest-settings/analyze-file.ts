@@ -8,6 +8,7 @@ import { readAll, type Source } from '../../../kernel/files/download.ts'
 import { bookkeeping } from '../../../kernel/resource/csv-cells.ts'
 import { stops } from '../errors.ts'
 import { type ImportColumn, ignoredColumns, importColumns, missingColumns } from '../map-columns/columns.ts'
+import { shortened } from '../map-columns/read-header.ts'
 import { readFormattedDate } from '../read-cells/cell-formats.ts'
 import { type CellReader, readDate, readDecimal, readMoment } from '../read-cells/cell-readers.ts'
 import { unfoldedBytes } from '../read-file/cards.ts'
@@ -131,6 +132,7 @@ async function analyze(
   const dates = detectDateFormat(readBy(readDate, readMoment))
   const decimals = isBook ? null : detectDecimalSeparator(readBy(readDecimal))
   const mapping = mappingOf(columns, suggested, ignored, warnings)
+  warnings.push(...guessWarnings(headers, suggested, mapping))
   const mapped = new Set(Object.values(mapping).flatMap(mappedFields))
   const missing = missingColumns(plan, [...mapped])
   if (header.length > 0 && missing) warnings.push(`No column is recognized as ${missing.join(' or ')}.`)
@@ -155,7 +157,7 @@ async function analyze(
     columns: columns.map(({ header, values }, index) => ({
       header,
       samples: samplesOf(values),
-      field: mappedFields(suggested[index]?.mapped ?? null)[0] ?? null,
+      field: mappedFields(suggested[index]?.mapped ?? null)[0] ?? suggested[index]?.proposed ?? null,
       confidence: suggested[index]?.confidence ?? 'none',
     })),
     warnings,
@@ -322,6 +324,20 @@ function mappingOf(
   }
   // Columns that only exports have are ignored anyway, so they are not in the mapping.
   return Object.fromEntries([...fields].filter(([header, field]) => field !== null || !ignored.has(header)))
+}
+
+/** Returns a sentence for each column whose field its header does not name. */
+function guessWarnings(headers: readonly string[], suggested: readonly Suggestion[], mapping: Mapping): string[] {
+  return suggested.flatMap(({ mapped, proposed, basis }, index) => {
+    const header = headers[index] ?? ''
+    const field = mappedFields(mapped)[0] ?? proposed
+    if (basis === undefined || field === undefined || !Object.hasOwn(mapping, header)) return []
+    if (proposed === undefined && mapping[header] === null) return []
+    const name = shortened(header)
+    if (basis === 'similar') return `The column ${name} is read as ${field}, because the names are similar.`
+    const sentence = `Only the values of the column ${name} suggest the field ${field}`
+    return proposed === undefined ? `${sentence}; it is read so.` : `${sentence}; map it if that is right.`
+  })
 }
 
 function formatWarnings(dates: DetectedDates, decimals: Detected<string> | null): string[] {

@@ -3,8 +3,10 @@
 
 import { flagIn } from '../../../contract/input/flags.ts'
 import type { Context } from '../../../kernel/context.ts'
+import { attributesOf } from '../../attributes/attribute-set.ts'
+import { entityFields } from '../../attributes/served-contract.ts'
 import { importColumns } from '../map-columns/columns.ts'
-import { readFormattedDate } from '../read-cells/cell-formats.ts'
+import { type DateFormat, readFormattedDate } from '../read-cells/cell-formats.ts'
 import { type ImportRow, type Mapping, planOf } from '../settings.ts'
 import { sampleColumns } from './analyze-file.ts'
 import { detectDateFormat, detectDecimalSeparator } from './detect-formats.ts'
@@ -25,20 +27,28 @@ const maxTextLength = 255
 
 /**
  * Returns an attribute for each column that the mapping leaves out and that has values in the first
- * rows. Codes differ from the fields of the type and from each other.
+ * rows, and a header of its own. Codes differ from the fields of the type and from each other.
  */
 export async function proposeAttributes(ctx: Context, row: ImportRow, mapping: Mapping): Promise<ProposedAttribute[]> {
-  const taken = new Set((await importColumns(ctx, planOf(row).type)).keys())
+  const { type } = planOf(row)
+  const taken = new Set([
+    ...(await importColumns(ctx, type)).keys(),
+    ...entityFields(ctx.services.contract, type),
+    ...(await attributesOf(ctx, type)).map(({ code }) => code),
+  ])
   const labels = new Set(
     Object.values(mapping).flatMap((mapped) => (typeof mapped === 'object' && mapped?.label_column) || []),
   )
   const proposed: ProposedAttribute[] = []
-  for (const { header, values } of await sampleColumns(ctx, row)) {
+  const columns = await sampleColumns(ctx, row)
+  const isRepeated = (header: string): boolean => columns.filter((each) => each.header === header).length > 1
+  for (const { header, values } of columns) {
     const filled = values.map((value) => value.trim()).filter((value) => value !== '')
     if (header === '' || mapping[header] !== null || labels.has(header) || filled.length === 0) continue
+    if (isRepeated(header)) continue
     const code = freeCode(header, taken)
     taken.add(code)
-    proposed.push({ header, code, name: header.slice(0, maxNameLength), type: typeOf(header, filled) })
+    proposed.push({ header, code, name: header.slice(0, maxNameLength), type: typeOf(header, filled, row) })
   }
   return proposed
 }
@@ -51,16 +61,19 @@ function freeCode(header: string, taken: ReadonlySet<string>): string {
   const code = (/^[a-z]../.test(words) ? words : `field_${words}`.replace(/_$/, '')).slice(0, maxCodeLength)
   for (let number = 1; ; number++) {
     const tried = number === 1 ? code : `${code.slice(0, maxCodeLength - 4)}_${number}`
-    if (!taken.has(tried)) return tried
+    if (!taken.has(tried) && !(tried in Object.prototype)) return tried
   }
 }
 
-function typeOf(header: string, values: readonly string[]): ProposedType {
-  if (values.every(isPlainNumber) && isCertain(detectDecimalSeparator([{ header, values }]))) return 'number'
+function typeOf(header: string, values: readonly string[], row: ImportRow): ProposedType {
+  const given = { date: row.date_format as DateFormat | null, decimal: row.decimal_separator }
+  const numbers = detectDecimalSeparator([{ header, values }])
+  if (values.every(isPlainNumber) && (given.decimal !== null || isCertain(numbers))) return 'number'
   if (values.every((value) => flagIn(value) !== undefined)) return 'boolean'
   const dates = detectDateFormat([{ header, values }])
-  if (isCertain(dates)) {
-    const read = values.map((value) => readFormattedDate(value, { date: dates.format, locale: 'en' }))
+  if (given.date !== null || isCertain(dates)) {
+    const date = given.date ?? dates.format
+    const read = values.map((value) => readFormattedDate(value, { date, locale: 'en' }))
     if (read.every((value) => /^\d{4}-\d\d-\d\d$/.test(value))) return 'date'
     if (read.every((value) => /^\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d.*)?$/.test(value))) return 'datetime'
   }

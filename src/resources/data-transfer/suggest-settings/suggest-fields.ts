@@ -1,5 +1,6 @@
 // Suggests the field of each column of a file, from the header and the values of the column. A
 // field is suggested for at most one column.
+import { distance } from 'fastest-levenshtein'
 import { nearest } from '../../../contract/input/did-you-mean.ts'
 import type { Schema } from '../../../contract/types.ts'
 import { fold } from '../../../kernel/values/format.ts'
@@ -7,12 +8,18 @@ import type { ImportColumn } from '../map-columns/columns.ts'
 import type { ImportType, Mapping } from '../settings.ts'
 import type { ColumnValues } from './detect-formats.ts'
 import { subscriptionRule } from './layouts/subscriptions.ts'
+import { canBePhone, looksLikePhone } from './phone-values.ts'
 
 type Confidence = Schema<'ImportColumn'>['confidence']
 
 export interface Suggestion {
+  /** The mapping that can be confirmed as it is. */
   mapped: Mapping[string]
+  /** The field, if it is only proposed. `mapped` is null then. */
+  proposed?: string
   confidence: Confidence
+  /** What suggests the field, if the header does not name it. */
+  basis?: 'values' | 'similar'
 }
 
 const company =
@@ -83,9 +90,11 @@ const usualNames: Record<ImportType, Readonly<Record<string, string>>> = {
   },
 }
 
-/** The usual names of the fields of all types. */
+/** The names of the fields of all types, and their usual names. */
 const usualOfAny = new Set(
-  Object.values(usualNames).flatMap((fields) => Object.values(fields).flatMap((all) => all.split('|'))),
+  Object.values(usualNames).flatMap((fields) =>
+    Object.entries(fields).flatMap(([field, all]) => [field, ...all.split('|')]),
+  ),
 )
 
 /**
@@ -102,6 +111,8 @@ export const normalizeHeader = (header: string): string =>
 
 /** The minimum length of headers that are compared with similar names, for typing errors. */
 const minSimilarLength = 5
+/** The minimum length of names in which two letters may be wrong. */
+const minLongLength = 8
 
 type Rule = (column: ColumnValues) => string | undefined
 
@@ -112,13 +123,18 @@ export function suggestFields(
 ): Suggestion[] {
   const found = columns.map((): Suggestion => ({ mapped: null, confidence: 'none' }))
   const taken = new Set<string>()
-  const apply = (confidence: Confidence, rule: Rule): void => {
+  const apply = (confidence: Confidence, rule: Rule, basis?: Suggestion['basis'], isOpen = false): void => {
     for (const [index, column] of columns.entries()) {
       if (found[index]?.mapped !== null) continue
       const field = rule(column)
       if (field === undefined || taken.has(field) || !fields.has(field)) continue
       taken.add(field)
-      found[index] = { mapped: field, confidence }
+      found[index] = {
+        mapped: isOpen ? null : field,
+        confidence,
+        ...(isOpen && { proposed: field }),
+        ...(basis && { basis }),
+      }
     }
   }
   // A column `ID` usually contains the ids of another system, so it is not suggested as the lead
@@ -139,15 +155,39 @@ export function suggestFields(
   }
   suggestFurtherPoints(type, found, columns)
   if (type === 'leads') suggestClosing(found, taken, columns)
-  apply('possible', fieldByValues(type))
-  apply('possible', ({ header }) => {
-    const name = normalizeHeader(header)
-    // `Phone` is not a misspelt `Phase`, but the usual name of another field.
-    return name.length < minSimilarLength || usualOfAny.has(name)
-      ? undefined
-      : similar.get(nearest(name, similar.keys()) ?? '')
-  })
+  // A misspelt header says more than values do.
+  apply('possible', (column) => similarField(column, similar), 'similar')
+  apply('possible', (column) => (isUnmistakable(column) ? fieldByValues(type)(column) : undefined), 'values')
+  apply('possible', fieldByValues(type), 'values', true)
   return found
+}
+
+/**
+ * Returns the field whose name the header misspells. Addresses and numbers to call must look so:
+ * `Contract number` does not misspell `Contact number`.
+ */
+function similarField({ header, values }: ColumnValues, similar: ReadonlyMap<string, string>): string | undefined {
+  const name = normalizeHeader(header)
+  // `Phone` is not a misspelt `Phase`, but the usual name of another field.
+  if (name.length < minSimilarLength || usualOfAny.has(name)) return undefined
+  const known = [...similar.keys()].filter((each) => isMisspelt(name, each))
+  const field = similar.get(nearest(name, known) ?? '')
+  const isFit = field === undefined ? undefined : { emails: isEmail, contact_numbers: looksLikePhone }[field]
+  return isFit === undefined || filledOf(values).every(isFit) ? field : undefined
+}
+
+/**
+ * Returns whether a name differs by typing errors only: one letter, two swapped letters, or two
+ * letters of a long name. A short word must be right: `USt-Id` does not misspell `user id`.
+ */
+function isMisspelt(name: string, known: string): boolean {
+  const [words, knownWords] = [name.split(' '), known.split(' ')]
+  const isShort = (word: string, index: number): boolean => word.length < minSimilarLength && word !== words[index]
+  if (words.length === knownWords.length && knownWords.length > 1 && knownWords.some(isShort)) return false
+  const [one, other] = [words.join(''), knownWords.join('')]
+  const isLong = Math.min(one.length, other.length) >= minLongLength
+  const isSwapped = [...one].sort().join('') === [...other].sort().join('')
+  return distance(one, other) <= (isLong || isSwapped ? 2 : 1)
 }
 
 /** The headers of the parts of a name, in the order of the parts. */
@@ -205,11 +245,10 @@ function suggestFurtherPoints(type: ImportType, found: Suggestion[], columns: re
   if (type !== 'persons') return
   for (const [index, { header, values }] of columns.entries())
     for (const [field, pattern] of further) {
-      const filled = values.filter((value) => value.trim() !== '')
-      const isFit = field === 'emails' ? isEmail : isPhone
+      const filled = filledOf(values)
+      const isFit = field === 'emails' ? isEmail : canBePhone
       if (found[index]?.mapped !== null || !pattern.test(normalizeHeader(header))) continue
-      if (filled.length > 0 && filled.every((value) => isFit(value.trim())))
-        found[index] = { mapped: { fields: [field] }, confidence: 'likely' }
+      if (filled.length > 0 && filled.every(isFit)) found[index] = { mapped: { fields: [field] }, confidence: 'likely' }
     }
 }
 
@@ -220,14 +259,23 @@ const namesOf = (fields: readonly ImportColumn[]): Map<string, string> =>
   )
 
 const isEmail = (text: string): boolean => /^[^\s@]+@[^\s@]+\.[^\s@]+$/.test(text)
-const isPhone = (text: string): boolean => /^(\+|0|\()[\d\s()/.-]+$/.test(text) && text.replace(/\D/g, '').length >= 7
 
 /** Returns a rule that recognizes e-mail addresses and telephone numbers. */
 const fieldByValues =
   (type: ImportType): Rule =>
   ({ values }) => {
-    const filled = values.map((value) => value.trim()).filter((value) => value !== '')
+    const filled = filledOf(values)
     if (filled.length === 0) return undefined
     if (filled.every(isEmail)) return type === 'leads' ? 'person_email' : 'emails'
-    return filled.every(isPhone) ? 'contact_numbers' : undefined
+    return filled.every(looksLikePhone) ? 'contact_numbers' : undefined
   }
+
+/**
+ * Returns whether the values of a column can be nothing but addresses or numbers to call. Tax
+ * numbers, customer numbers and ISBNs look like national telephone numbers.
+ */
+const isUnmistakable = ({ values }: ColumnValues): boolean =>
+  filledOf(values).every((value) => isEmail(value) || /^(?:\+|\(\+?\d+\))/.test(value))
+
+const filledOf = (values: readonly string[]): string[] =>
+  values.map((value) => value.trim()).filter((value) => value !== '')
