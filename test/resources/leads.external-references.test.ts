@@ -31,7 +31,7 @@ describe('a mass operation', () => {
     const remove = async (ids: unknown[]) => admin.post(`${list}/mass-delete`, { ids })
     expect((await remove([by(one), by('unknown')])).body.errors).toEqual({ 'ids.1': [expect.any(String)] })
     expect((await remove([by(one), { name: 'x' }])).body.errors).toEqual({
-      'ids.1': ['Must be an id, or an object with external_id.'],
+      'ids.1': ['Must be an id, or an object with external_id, such as {"external_id":"hubspot:123"}.'],
     })
     const reply = await remove([by(one), records[0]?.id, by(other)])
     expect(reply.status, reply.text).toBe(200)
