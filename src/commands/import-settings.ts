@@ -170,7 +170,8 @@ const maxShownLength = 40
 
 /** Returns a text of the file as a part of a line. */
 export function onOneLine(text: string): string {
-  const line = text.replaceAll(/\s*[\r\n]+\s*/g, ' ⏎ ')
+  const lines = text.split(/[\r\n]+/).map((each) => each.trim())
+  const line = lines.join(' ⏎ ')
   return line.length > maxShownLength ? `${line.slice(0, maxShownLength - 1)}…` : line
 }
 

@@ -14,7 +14,7 @@ function isDate(text: string): boolean {
 }
 
 /** Whether a text is a date, or two dates with a dash between them. */
-const isPeriod = (text: string): boolean => isDate(text) || text.split(/\s+[-–]\s*|\s*[-–]\s+/).every(isDate)
+const isPeriod = (text: string): boolean => isDate(text) || text.split(/[-–](?=\s)|(?<=\s)[-–]/).every(isDate)
 
 /** Amounts and coordinates: 0.25, +52.520008, +1.234.567 and (1 234 567), which is negative. */
 const isAmount = (text: string): boolean =>
