@@ -200,3 +200,18 @@ describe('q', () => {
     }
   })
 })
+
+describe('the search for duplicates of a new record', () => {
+  it.each([
+    ['one key', { emails: [{ value: 'one@example.com' }] }],
+    ['two kinds of keys', { emails: [{ value: 'two@example.com' }], contact_numbers: [{ value: '+49 30 1234567' }] }],
+  ])('begins at the keys of that record: %s', async (_what, body) => {
+    const statements = await statementsOf(async () => {
+      expect((await server.admin.post('/contacts/persons', { name: 'Ada', ...body })).status).toBe(201)
+    })
+    const found = statements.filter((each) => each.startsWith('select distinct "other"."person_id"'))
+    expect(found).toHaveLength(1)
+    const { steps } = await planOf(found[0]?.replaceAll('?', "'a'") ?? '')
+    expect(steps[0]).toMatch(/^SEARCH own .*\(person_id=\?/)
+  })
+})

@@ -110,8 +110,11 @@ async function matchesOf(
 ): Promise<Match[]> {
   if (kinds.length === 0) return []
   const { own, other, from, where } = pairsOf(ctx, parts, isOrdered)
+  // The expression keeps SQLite from moving a single kind to `other`, whose index it would then read
+  // for all records.
+  const isOfKinds = sql`own.kind || '' in (${sql.join(kinds)})`
   const { rows } = await sql<{ id: number; kind: MatchKind }>`select distinct ${other} as id, own.kind as kind ${from}
-    where ${own} = ${id} and own.kind in (${sql.join(kinds)}) and ${where}
+    where ${own} = ${id} and ${isOfKinds} and ${where}
     order by 1 limit ${maxShown * matchKinds.length}`.execute(ctx.db)
   const found = new Map<number, MatchKind[]>()
   for (const row of rows) found.set(Number(row.id), [...(found.get(Number(row.id)) ?? []), row.kind])
