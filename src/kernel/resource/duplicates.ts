@@ -110,8 +110,8 @@ async function matchesOf(
 ): Promise<Match[]> {
   if (kinds.length === 0) return []
   const { own, other, from, where } = pairsOf(ctx, parts, isOrdered)
-  // The expression keeps SQLite from moving a single kind to `other`, whose index it would then read
-  // for all records.
+  // The expression keeps SQLite from moving a single kind to `other`, whose index it would then
+  // read for all records.
   const isOfKinds = sql`own.kind || '' in (${sql.join(kinds)})`
   const { rows } = await sql<{ id: number; kind: MatchKind }>`select distinct ${other} as id, own.kind as kind ${from}
     where ${own} = ${id} and ${isOfKinds} and ${where}
