@@ -1,4 +1,4 @@
-// What `accord import` prints about a refused, a tried and a completed import.
+// Prints the result of `accord import`: the file was refused, tried or imported.
 import { writeFile } from 'node:fs/promises'
 import { basename, dirname, extname, join } from 'node:path'
 import { operations } from '../contract/operations.gen.ts'

@@ -31,7 +31,7 @@ export async function assertServable(config: Config): Promise<void> {
   )
 }
 
-/** What to do where nothing is installed: the installation may be in another folder. */
+/** Advice for a folder without an installation. The installation may be in another folder. */
 export const installationAdvice =
   'Run it in the folder of the installation, or set ACCORD_DATA_DIR. For a new installation, run: accord install'
 

@@ -43,8 +43,8 @@ export const mediaTypeOf = ({ headers }: Pick<Call, 'headers'>): string | undefi
     .toLowerCase()
 
 /**
- * Returns the fault that `JSON.parse` found, with its line and column. Messages that repeat a part
- * of the body are left out, because it may be a secret.
+ * Returns the fault that `JSON.parse` found, with its line and column. Leaves out messages that
+ * quote the body, because the body may contain a secret.
  */
 function jsonFault(message: string, text: string): string {
   if (message.startsWith('Unexpected end')) return 'The body is not valid JSON: it ends too early.'

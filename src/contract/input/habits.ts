@@ -93,8 +93,8 @@ for (const [key, habits] of Object.entries(keys))
   for (const habit of habits) keysByHabit.set(habit, [...(keysByHabit.get(habit) ?? []), key])
 
 /**
- * Returns the key in `known` that a key in the style of another API means, or undefined: the list
- * of a mass operation, a name of other APIs, another case, or a reference without its `_id`.
+ * Returns the key of this API that matches a key in the style of another API, or undefined. Tries
+ * the list of a mass operation, known synonyms, snake case, and the key with `_id` or `_ids`.
  */
 export function habitualKey(word: string, known: readonly string[]): string | undefined {
   const snake = snakeOf(word.slice(0, maxLength))

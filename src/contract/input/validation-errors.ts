@@ -105,11 +105,10 @@ function withoutReferences(findings: readonly ErrorObject[], more: readonly Find
   let rest = [...findings]
   for (const union of findings) {
     const { data, instancePath: at, keyword, parentSchema, schema } = union
-    const isObject = typeof data === 'object' && data !== null && !Array.isArray(data)
     if (keyword !== 'oneOf' || !parentSchema || !('x-reference' in parentSchema)) continue
     const ofReference = rest.filter((each) => each !== union && each.instancePath === at)
     const { examples } = parentSchema
-    if (!isObject) {
+    if (!isObject(data)) {
       // The number may be too small; any other value has the wrong type for each branch.
       if (ofReference.some(({ keyword }) => keyword !== 'type')) continue
       const keys = ofReference.flatMap(({ parentSchema }) => (parentSchema?.required as string[] | undefined) ?? [])
@@ -225,7 +224,8 @@ const plainSentences: Record<string, string> = {
 /** The maximum length of an example in an error sentence. */
 const maxExample = 80
 
-const isObject = (value: unknown): boolean => typeof value === 'object' && value !== null && !Array.isArray(value)
+const isObject = (value: unknown): value is object =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** Returns the first example that is an object as JSON if it is short, or undefined. */
 export function shortExample(examples: readonly unknown[]): string | undefined {

@@ -9,7 +9,7 @@ export type OpenCalls = Map<string, number>
 interface OpenLimits {
   perToken: number
   perUser: number
-  /** What a caller does in the call, such as `follow`, and the noun of several calls. */
+  /** The verb and the plural noun of the error sentence, such as `follow` and `streams`. */
   verb: string
   nouns: string
 }

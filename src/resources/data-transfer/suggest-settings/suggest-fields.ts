@@ -18,7 +18,7 @@ export interface Suggestion {
   /** The field, if it is only proposed. `mapped` is null then. */
   proposed?: string
   confidence: Confidence
-  /** What suggests the field, if the header does not name it. */
+  /** The reason for the suggestion, if the header does not name the field. */
   basis?: 'values' | 'similar'
 }
 
